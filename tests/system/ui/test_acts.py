@@ -1,35 +1,8 @@
-"""What one does in the page: each change is asked for first, refused in words, and seen when it is done."""
+"""What one does to schedules and limits: each change is asked for first, refused in words, and seen when it is done."""
 
 from tests.system.processes import Processes, eventually
 from tests.system.ui.browser import Browser
 from tests.system.ui.scene import Scene, furnish
-
-
-async def test_a_job_is_cancelled_after_a_question(scene: Scene, browser: Browser) -> None:
-    job = (await scene.processes.post("/v1/jobs", {"definition": "asked"}))["id"]
-    await browser.open(f"{scene.url}/ui/job?id={job}")
-    await browser.press("Cancel", "main button")
-    await browser.press("Close", "dialog button")
-    assert (await scene.processes.get(f"/v1/jobs/{job}"))["state"] == "pending"
-    await browser.press("Cancel", "main button")
-    await browser.press("Cancel", "dialog button")
-    await browser.sees("cancelled", "main .state")
-    assert (await scene.processes.get(f"/v1/jobs/{job}"))["state"] == "cancelled"
-
-
-async def test_all_that_match_are_counted_then_changed_and_the_progress_is_followed(
-    scene: Scene, browser: Browser
-) -> None:
-    batch = [{"definition": "many", "target": f"t-{number}"} for number in range(500)]
-    await scene.processes.post("/v1/jobs:batch", {"jobs": batch})
-    await browser.open(f"{scene.url}/ui/jobs?definition=many")
-    await browser.press("Cancel all that match", "main button")
-    await browser.sees("500 match", "dialog")
-    await browser.press("Cancel 500", "dialog button")
-    await browser.sees("500 of 500 changed", "main")
-    assert (await scene.processes.get("/v1/jobs:counts?definition=many"))["cancelled"] == 500
-    # None but those.
-    assert (await scene.processes.get(f"/v1/jobs/{scene.jobs['waiting']}"))["state"] == "pending"
 
 
 async def test_a_schedule_is_paused_and_who_changed_it_is_paged_back_to_its_beginning(
@@ -58,21 +31,6 @@ async def test_a_schedule_is_paused_and_who_changed_it_is_paged_back_to_its_begi
     await browser.sees("the first of all", "main table")
     await browser.press("Newest changes", "main button")
     await browser.sees("reason 28", "main table")
-
-
-async def test_all_that_match_an_id_and_an_instant_are_meant_and_no_others(scene: Scene, browser: Browser) -> None:
-    processes = scene.processes
-    await processes.schedule("meant", "1h", definition="never")
-    made = [(await processes.post("/v1/schedules/meant/trigger", {}))["id"] for _ in range(3)]
-    since = (await processes.get(f"/v1/jobs/{made[1]}"))["submitted_at"]
-    await browser.open(f"{scene.url}/ui/jobs?id=trigger:meant:&since={since.replace('+', '%2B')}")
-    await browser.sees(made[2], "tbody")
-    await browser.press("Cancel all that match", "main button")
-    await browser.sees("2 match", "dialog")
-    await browser.press("Cancel 2", "dialog button")
-    await browser.sees("2 of 2 changed", "main")
-    ended = [(await processes.get(f"/v1/jobs/{id}"))["state"] == "cancelled" for id in made]
-    assert ended == [False, True, True]
 
 
 async def test_a_backfill_is_counted_first_and_then_made(scene: Scene, browser: Browser) -> None:

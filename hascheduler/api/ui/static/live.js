@@ -44,10 +44,12 @@ export const now = computed(() => ((frozen.value || staleSince.value) && cameAt.
 /** How far this browser's clock is ahead of the replica's. */
 export const clockAheadMs = computed(() => (picture.value ? cameAt.value - Date.parse(picture.value.at) : 0));
 /** The name of the replica that sent the picture. */
-export const replicaName = computed(() => {
-  const cluster = picture.value?.cluster;
-  return cluster ? cluster.replicas.find((each) => each.id === cluster.replica_id)?.name || cluster.replica_id : "";
-});
+export const replicaName = computed(() => nameOf(picture.value?.cluster.replica_id));
+/** The name of a replica or a processor, also of one that is gone: an id is its name and a random end. @param {string | null | undefined} id */
+export function nameOf(id) {
+  const all = [...(picture.value?.cluster.replicas || []), ...(picture.value?.processors?.items || [])];
+  return all.find((each) => each.id === id)?.name || (id || "").replace(/\.[0-9a-f]{8,}$/, "");
+}
 /** The verdict on the whole; a replica of an earlier release does not send one. */
 export const health = computed(() => picture.value?.cluster.health || null);
 

@@ -50,7 +50,7 @@ export default function Jobs() {
 }
 
 /** What people call a job: its target if it has one, else the schedule and its time, else the definition. @param {Job} job */
-export function nameOf(job) {
+export function jobName(job) {
   if (job.target !== job.id && !(job.schedule && job.target === job.schedule)) return job.target;
   return job.schedule && job.nominal_at ? `${job.schedule}, ${shortTime(job.nominal_at)}` : job.definition;
 }
@@ -64,13 +64,13 @@ function Rows({ page, filter, total, reload }) {
     return html`<${Empty}>${page.next ? "Few of many jobs match; the next page goes on." : html`No job matches. ${may("submit") && html`Submit one above, or run <code>hascheduler job submit log --payload '{"message": "hello"}'</code>`}`}<//><${Pages} page=${page} />`;
   }
   const columns = [
-    { head: "Job", row: true, show: (/** @type {Job} */ job) => html`<${JobLink} id=${job.id}>${plain(nameOf(job), 80)}<//><small>${nameOf(job) !== job.definition && html`<bdi>${plain(job.definition, 60)}</bdi> · `}<bdi class="m">${plain(job.id, 80)}</bdi></small>` },
+    { head: "Job", row: true, show: (/** @type {Job} */ job) => html`<${JobLink} id=${job.id}>${plain(jobName(job), 80)}<//><small>${jobName(job) !== job.definition && html`<bdi>${plain(job.definition, 60)}</bdi> · `}<bdi class="m">${plain(job.id, 80)}</bdi></small>` },
     { head: "State", cell: "full", show: (/** @type {Job} */ job) => html`<${JobState} job=${job} />` },
     { head: ofAll.value ? "Tenant · lane" : "Lane", cell: "drop", show: (/** @type {Job} */ job) => plain([ofAll.value && job.tenant, job.lane].filter(Boolean).join(" · "), 80) },
     { head: "Submitted", cell: "n drop r", show: (/** @type {Job} */ job) => html`<${Moment} at=${job.submitted_at} />` },
     { head: "Took", cell: "n drop r", show: took },
   ];
-  return html`<${Table} label="Jobs" items=${page.items} keyOf=${keyOf} nameOf=${nameOf} selection=${acts ? selection : null} columns=${columns} menu=${acts ? (/** @type {Job} */ job) => html`<${JobMenu} job=${job} reload=${reload} />` : null} />
+  return html`<${Table} label="Jobs" items=${page.items} keyOf=${keyOf} nameOf=${jobName} selection=${acts ? selection : null} columns=${columns} menu=${acts ? (/** @type {Job} */ job) => html`<${JobMenu} job=${job} reload=${reload} />` : null} />
     <${Bulk} selection=${selection} noun="job" total=${total}><${BulkActs} filter=${filter} selection=${selection} reload=${reload} jobs=${page.items} /><//>
     <${Unreadable} page=${page} /><${Pages} page=${page} total=${total} />`;
 }
@@ -112,7 +112,7 @@ export function JobActions({ job, reload }) {
 }
 
 /** @param {{job: Job, reload: () => void}} props */
-const JobMenu = ({ job, reload }) => html`<${Menu} name=${`Actions for ${nameOf(job)}`}><${JobActions} job=${job} reload=${reload} />
+const JobMenu = ({ job, reload }) => html`<${Menu} name=${`Actions for ${jobName(job)}`}><${JobActions} job=${job} reload=${reload} />
   <${Link} to="job" query=${{ id: job.id }}>Its tries<//>
   <${Link} to="jobs" query=${{ definition: job.definition }}>All of ${plain(job.definition, 40)}<//>
   ${job.schedule && html`<${Link} to="schedule" query=${{ name: job.schedule }}>Its schedule<//>`}

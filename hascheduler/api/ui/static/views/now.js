@@ -2,7 +2,7 @@
 import { html, useState } from "../html.js";
 import { post, segment } from "../api.js";
 import { counted, number, plain, shortTime, span } from "../format.js";
-import { health, hour, now, picture, staleSince } from "../live.js";
+import { health, hour, nameOf, now, picture, staleSince } from "../live.js";
 import { Action } from "../parts/actions.js";
 import { Empty, Failure, Link, Loaded, Menu, Moment, ScheduleLink, State, Table, When } from "../parts/basic.js";
 import { Plot, Slots, perMinute } from "../parts/charts.js";
@@ -115,9 +115,6 @@ const Vital = ({ label, value, unit, note, query, kind = "", plot }) => html`<${
 
 /** @param {import("../wire.js").FailoverResponse} change @param {boolean} sharded @param {string} name */
 const changeText = (change, sharded, name) => `${plain(name, 60)} leads${sharded ? ` ${plain(change.shard, 60)}` : ""}: ${/** @type {any} */ (CAUSES)[change.cause] || change.cause}${change.gap_ms === null ? "" : `; ${span(change.gap_ms)} without a leader`}`;
-
-/** The name of a replica, also of one that is gone. @param {string} id */
-const nameOf = (id) => picture.value?.cluster.replicas.find((each) => each.id === id)?.name || id.replace(/\.[0-9a-f]+$/, "");
 
 /** What the dashed lines in the plots are. @param {{changes: import("../wire.js").FailoverResponse[], sharded: boolean}} props */
 function LeaderChanges({ changes, sharded }) {
