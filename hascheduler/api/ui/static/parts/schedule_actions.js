@@ -9,6 +9,7 @@ import { patchOf } from "./difference.js";
 import { Edit } from "./edit.js";
 import { Fires } from "./fires.js";
 import { payloadsAreSecret } from "./hidden.js";
+import { spanMs } from "./trigger.js";
 
 /** @typedef {import("../wire.js").ScheduleResponse} Schedule */
 
@@ -18,6 +19,10 @@ const NARROWING = new Set(["jitter", "start_at", "end_at", "max_fires", "exclude
 
 /** @param {Schedule} schedule */
 export const scheduleState = (schedule) => (schedule.paused ? "paused" : schedule.next_at ? "active" : "ended");
+
+/** True if the job of a time began later than the schedule's grace and jitter.
+ * @param {Schedule} schedule @param {import("../wire.js").RecentTime} time */
+export const isLate = ({ misfire, trigger }, { late_ms: lateMs }) => lateMs !== null && lateMs > spanMs(misfire.grace) + spanMs(trigger.jitter);
 
 /** The `If-Match` tag of a document. @param {{rev: number}} shown */
 export const tagOf = (shown) => `"${shown.rev}"`;

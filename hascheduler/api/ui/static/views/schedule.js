@@ -7,7 +7,7 @@ import { Empty, Labels, Link, Loaded, Menu, Pages, State, Table, Tabs, When } fr
 import { Strip, StripLegend } from "../parts/charts.js";
 import { Fires } from "../parts/fires.js";
 import { Hidden } from "../parts/hidden.js";
-import { EditSchedule, Pause, Resume, RunNow, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
+import { EditSchedule, Pause, Resume, RunNow, isLate, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
 import { Trigger, spanWords, zonesOf } from "../parts/trigger.js";
 import { MEANINGS, Outcome, Times, VERDICTS, Verdict } from "../parts/verdicts.js";
 import { useData } from "../query.js";
@@ -51,11 +51,13 @@ function Acts({ schedule, reload }) {
 /** @param {{schedule: Schedule}} props */
 function Shown({ schedule }) {
   const path = `/v1/schedules/${segment(schedule.name)}`;
-  const recent = useData("/v1/schedules:recent", { name: schedule.name }, { everyMs: RECENT_MS }).data?.items[0];
+  /** @type {import("../query.js").Asked<import("../wire.js").RecentResponse>} */
+  const asked = useData("/v1/schedules:recent", { name: schedule.name }, { everyMs: RECENT_MS });
+  const recent = asked.data?.items[0];
   return html`<${Verdicts} schedule=${schedule} error=${recent?.error} />
     <div class="two"><div class="stack">
-      ${recent?.times.length > 0 && html`<section class="sec"><h2>Last ${number(recent.times.length)} <small>newest at the right</small></h2>
-        <${Strip} times=${recent.times.map((/** @type {any} */ each) => ({ outcome: each.outcome, late: each.late_ms !== null }))} /><${StripLegend} /></section>`}
+      ${recent && recent.times.length > 0 && html`<section class="sec"><h2>Last ${number(recent.times.length)} <small>newest at the right</small></h2>
+        <${Strip} times=${recent.times.map((time) => ({ outcome: time.outcome, late: isLate(schedule, time) }))} /><${StripLegend} /></section>`}
       <${Ledger} path=${path} schedule=${schedule} />
       <section class="sec"><h2>${schedule.jobs ? `Jobs of each fire` : "Job of each fire"}</h2><${Jobs} schedule=${schedule} /></section>
       <section class="sec"><h2>Changes</h2><${History} schedule=${schedule} path=${path} /></section>

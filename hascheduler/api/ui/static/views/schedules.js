@@ -6,7 +6,7 @@ import { Empty, Loaded, Menu, Pages, ScheduleLink, State, Table, Tabs, Unreadabl
 import { Bulk, BulkAction, useSelection } from "../parts/bulk.js";
 import { Strip, StripLegend } from "../parts/charts.js";
 import { Find, filters } from "../parts/filters.js";
-import { scheduleActs, scheduleState } from "../parts/schedule_actions.js";
+import { isLate, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
 import { Trigger, spanMs } from "../parts/trigger.js";
 import { NOT_FIRED } from "../parts/verdicts.js";
 import { useData } from "../query.js";
@@ -30,7 +30,7 @@ const FIELDS = [
 ];
 /** The tabs: what they filter by, and which count is theirs. @type {[string, string, string, Record<string, string>][]} */
 const TABS = [
-  ["All", "", "all", {}],
+  ["All", "", "matched", {}],
   ["Failing", "failing", "failing", { failing: "true" }],
   ["Late", "late", "late", { late: "true" }],
   ["Paused", "paused", "paused", { state: "paused" }],
@@ -38,8 +38,7 @@ const TABS = [
 ];
 
 /** @typedef {import("../wire.js").ScheduleResponse} Schedule */
-/** The last decided times of a schedule, oldest first.
- * @typedef {{name: string, times: {nominal_at: string, outcome: string, job: string | null, late_ms: number | null}[], error: string | null}} Recent */
+/** @typedef {import("../wire.js").RecentSchedule} Recent */
 
 export default function Schedules() {
   const { query } = place.value;
@@ -69,9 +68,10 @@ export default function Schedules() {
 function Rows({ page, sort, total, filter, isFiltered, reload }) {
   const items = page.items;
   const selection = useSelection(items, (schedule) => schedule.name);
+  /** @type {import("../query.js").Asked<import("../wire.js").RecentResponse>} */
   const recent = useData(items.length ? "/v1/schedules:recent" : null, { name: items.map((schedule) => schedule.name) }, { everyMs: RECENT_MS });
   /** @type {Map<string, Recent>} */
-  const recents = new Map((recent.data?.items || []).map((/** @type {Recent} */ each) => [each.name, each]));
+  const recents = new Map((recent.data?.items || []).map((each) => [each.name, each]));
   if (!items.length) {
     if (page.next) return html`<${Empty}>No match on this page. See the next page.<//><${Pages} page=${page} total=${total} />`;
     return html`<${Empty}>${isFiltered
@@ -87,7 +87,7 @@ function Rows({ page, sort, total, filter, isFiltered, reload }) {
         { head: "Schedule", row: true, sort: "name", show: (/** @type {Schedule} */ schedule) => html`<${ScheduleLink} name=${schedule.name} /><${Whose} schedule=${schedule} />` },
         { head: "Rule", cell: "full", show: (/** @type {Schedule} */ schedule) => html`<${Trigger} trigger=${schedule.trigger} next=${schedule.next_at} />` },
         { head: "Next", cell: "n full nx", sort: "next", show: (/** @type {Schedule} */ schedule) => html`<${Next} schedule=${schedule} />` },
-        { head: "Last 20, newest right", cell: "full", show: (/** @type {Schedule} */ { name }) => html`<${Last} recent=${recents.get(name)} />` },
+        { head: "Last 20, newest right", cell: "full", show: (/** @type {Schedule} */ schedule) => html`<${Last} schedule=${schedule} recent=${recents.get(schedule.name)} />` },
         { head: "Trouble", cell: "full", sort: "trouble", show: (/** @type {Schedule} */ schedule) => html`<${Trouble} schedule=${schedule} recent=${recents.get(schedule.name)} />` },
       ]} />
     ${mayChange && html`<${Bulk} selection=${selection} noun="schedule" total=${total}>
@@ -111,15 +111,18 @@ function Next({ schedule }) {
   return html`${left(schedule.next_at, now.value - clockAheadMs.value)}<small>${shortTime(schedule.next_at)}</small>`;
 }
 
-/** @param {{recent: Recent | undefined}} props */
-const Last = ({ recent }) => (recent ? (recent.times.length ? html`<${Strip} times=${recent.times.map(({ outcome, late_ms }) => ({ outcome, late: late_ms !== null }))} />` : html`<small>has not fired yet</small>`) : html`<small>…</small>`);
+/** @param {{schedule: Schedule, recent: Recent | undefined}} props */
+function Last({ schedule, recent }) {
+  if (!recent?.times.length) return html`<small>${recent ? "has not fired yet" : "…"}</small>`;
+  return html`<${Strip} times=${recent.times.map((time) => ({ outcome: time.outcome, late: isLate(schedule, time) }))} />`;
+}
 
 /** The one thing to know first, and below it why; nothing for what is well. @param {{schedule: Schedule, recent: Recent | undefined}} props */
 function Trouble({ schedule, recent }) {
   const times = recent?.times || [];
   const failed = times.filter(({ outcome }) => outcome === "failed").length;
   const missed = times.filter(({ outcome }) => outcome === "missed" || outcome === "unstorable" || outcome === "throttled").length;
-  const late = times.filter(({ late_ms }) => late_ms !== null);
+  const late = times.filter((time) => isLate(schedule, time));
   const overdueMs = schedule.next_due_at && !schedule.paused ? now.value - clockAheadMs.value - Date.parse(schedule.next_due_at) : 0;
   const rows = /** @type {const} */ ([
     [schedule.failures_in_a_row > 0, "failing", schedule.failures_in_a_row === 1 ? "the last job failed" : `${number(schedule.failures_in_a_row)} failures in a row`, recent?.error],
