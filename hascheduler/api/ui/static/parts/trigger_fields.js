@@ -128,15 +128,16 @@ function Daily({ trigger, change }) {
 function Cron({ trigger, change }) {
   const split = (/** @type {string} */ text) => text.trim().split(/\s+/);
   const [cells, setCells] = useState(split(trigger.expression));
-  const tell = (/** @type {string[]} */ next) => {
+  const isWhole = (/** @type {string} */ text) => /\S\s+\S/.test(text) || text.trim().startsWith("@");
+  const type = (/** @type {number} */ place, /** @type {string} */ text) => {
+    const next = cells.map((cell, each) => (each === place ? text : cell));
     setCells(next);
-    change({ ...trigger, expression: next.map((cell) => cell || (next.length > 1 ? "*" : "")).join(" ") });
+    change({ ...trigger, expression: isWhole(text) ? text.trim() : next.map((cell) => cell.trim() || "*").join(" ") });
   };
-  const type = (/** @type {number} */ place, /** @type {string} */ text) =>
-    tell(/\S\s+\S/.test(text) || text.trim().startsWith("@") ? split(text) : cells.map((cell, each) => (each === place ? text.trim() : cell)));
   return html`<div class="cron">${cells.slice(0, CRON_FIELDS.length).map((cell, place) => html`<label>${cells.length < 5 ? "expression" : CRON_FIELDS[place]}
-      <input value=${cell} spellcheck=${false} autocapitalize="off" autocomplete="off" maxlength="200" onInput=${(/** @type {any} */ event) => type(place, event.target.value)} /></label>`)}</div>
-    <p class="q">Paste a whole expression into any field: <code class="n">30 2 * * *</code>. Names such as MON-FRI, L, # and a sixth field for seconds work, too.</p>`;
+      <input value=${cell} spellcheck=${false} autocapitalize="off" autocomplete="off" maxlength="200" onInput=${(/** @type {any} */ event) => type(place, event.target.value)}
+        onBlur=${() => isWhole(cell) && setCells(split(cell))} /></label>`)}</div>
+    <p class="q">Type or paste a whole expression into any field: <code class="n">30 2 * * *</code>. Names such as MON-FRI, L, # and a sixth field for seconds work, too.</p>`;
 }
 
 /** @param {{trigger: any, change: (trigger: any) => void}} props */
