@@ -25,7 +25,7 @@ from hascheduler.api.ops import cluster, events, health, processors
 from hascheduler.api.resources import access, named
 from hascheduler.api.routing import route_rules
 from hascheduler.api.routing.route_rules import MERGE_PATCH, honours_key, only_declared
-from hascheduler.api.schedules import actions, backfill, previews, selection, timeline, verdicts
+from hascheduler.api.schedules import actions, backfill, previews, recent, selection, timeline, verdicts
 from hascheduler.api.schedules import all_that_match as all_schedules_that_match
 from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
@@ -94,6 +94,7 @@ _ROUTERS = (
     previews.router,
     verdicts.router,
     timeline.router,
+    recent.router,
     *named.ROUTERS,
     processors.router,
     cluster.router,

@@ -7,6 +7,7 @@ limits, metrics, logins, tokens, auth and audit must be the same objects, as tho
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -19,7 +20,9 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.routing.long_poll import SharedLoad, SharedWaits
+from hascheduler.api.routing.long_poll import SharedResult, SharedWaits
+from hascheduler.dispatch.schedules.load_ahead import LoadAhead
+from hascheduler.dispatch.schedules.trouble import Late
 from hascheduler.ports import (
     AuditStore,
     Clock,
@@ -76,7 +79,8 @@ class ApiServices:
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
     limits: Limits = field(default_factory=limits)
-    load: SharedLoad = field(default_factory=SharedLoad)
+    load: SharedResult[LoadAhead] = field(default_factory=partial(SharedResult, 60_000))
+    late: SharedResult[Late] = field(default_factory=partial(SharedResult, 10_000))
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
     is_one_of_several: bool = False

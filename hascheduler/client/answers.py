@@ -409,6 +409,37 @@ class ProcessorsResponse(Answer):
     absent: tuple[DrainedNameResponse, ...]
 
 
+class RecentTime(Answer):
+    nominal_at: datetime
+    outcome: Literal[
+        "succeeded",
+        "failed",
+        "cancelled",
+        "running",
+        "waiting",
+        "missed",
+        "skipped",
+        "coalesced",
+        "paused",
+        "excluded",
+        "throttled",
+        "unstorable",
+    ]
+    count: int
+    job: str | None
+    late_ms: int | None
+
+
+class RecentSchedule(Answer):
+    name: str
+    times: tuple[RecentTime, ...]
+    error: str | None
+
+
+class RecentResponse(Answer):
+    items_: tuple[RecentSchedule, ...]
+
+
 class RegisteredResponse(Answer):
     processor: str
     heartbeat_interval: float
@@ -421,6 +452,8 @@ class ScheduleCountsResponse(Answer):
     active: int
     paused: int
     ended: int
+    failing: int
+    late: int
 
 
 class WindowResponse(Answer):
@@ -586,6 +619,7 @@ class ScheduleResponse(Answer):
     ahead_until: datetime | None
     counts: CountsResponse
     failures_in_a_row: int
+    late: bool
     warnings: tuple[str, ...]
 
 

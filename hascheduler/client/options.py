@@ -273,6 +273,8 @@ class ScheduleListFilter(TypedDict):
     verdict: NotRequired[Verdict | Sequence[Verdict] | None]
     tenant: NotRequired[str | None]
     ahead: NotRequired[bool]
+    failing: NotRequired[bool]
+    late: NotRequired[bool]
 
 
 class ScheduleChangeFilter(TypedDict):
@@ -281,6 +283,8 @@ class ScheduleChangeFilter(TypedDict):
     verdict: NotRequired[Verdict | None]
     tenant: NotRequired[str | None]
     ahead: NotRequired[bool | None]
+    failing: NotRequired[bool | None]
+    late: NotRequired[bool | None]
     labels: NotRequired[Mapping[str, Json] | None]
 
 

@@ -601,6 +601,7 @@ class Dispatcher:
         oldest = self._ledger.oldest_at()
         instants = [
             self._times.due_times.next_at() if self._state.rules.pause is None else None,
+            self._times.next_count_at(),
             self._jobs.next_at(),
             self._state.limits.next_at() if self._dispatching and len(self._state.queue) else None,
             self._state.key_rates.next_at() if self._dispatching and len(self._state.queue) else None,

@@ -30,6 +30,7 @@ from hascheduler.ports import DecidedVerdict, ListPosition, VerdictPage, Verdict
 _SCANNED_MAX = 2_000
 """Fewer than for jobs: the schedule of each record is looked up."""
 _LAST_OF_A_FIRE = r":[0-9]+$"
+_OF_A_FIRE = ["nominal_ms", "state", "first_started_at_ms", "error"]
 _OWNER = ["job.tenant", "labels", "created_at_ms"]
 
 
@@ -111,7 +112,7 @@ class MongoVerdictStore:
         }
         with faults("read the fired jobs"):
             documents = await (
-                self._jobs.find({"_id": between, **made_by(schedule)}, ["nominal_ms", "state", "first_started_at_ms"])
+                self._jobs.find({"_id": between, **made_by(schedule)}, _OF_A_FIRE)
                 .sort("_id", DESCENDING)
                 .limit(limit)
                 .to_list(None)
@@ -185,7 +186,8 @@ def _stored_as(verdict: Verdict) -> dict[str, Any]:
 def _fired_record(schedule: str, job: dict[str, Any]) -> VerdictRecord:
     nominal_ms = WallMs(integer(job, "nominal_ms"))
     run = VerdictRun(schedule, Verdict.FIRED, nominal_ms, nominal_ms, 1)
-    return VerdictRecord(run, decode_job_state(job), instant_or_none(job, "first_started_at_ms"))
+    began_ms, error = instant_or_none(job, "first_started_at_ms"), job.get("error")
+    return VerdictRecord(run, decode_job_state(job), began_ms, str(error) if error else None)
 
 
 def _readable(documents: Sequence[dict[str, Any]], read: Any) -> list[VerdictRecord]:

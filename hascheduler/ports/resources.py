@@ -71,12 +71,14 @@ class ScheduleStore(Protocol):
 class VerdictRecord:
     """The verdict on one nominal time, or on a run of them.
 
-    ``job_state`` is the state of a fired time's job, ``began_at_ms`` when that first began to run, None if it has not.
+    ``job_state`` is the state of a fired time's job, ``began_at_ms`` when that first began to run, None if it has not,
+    ``error`` its last error.
     """
 
     run: VerdictRun
     job_state: JobState | None = None
     began_at_ms: WallMs | None = None
+    error: str | None = None
 
 
 class VerdictSelection(VerdictFilter):

@@ -130,6 +130,11 @@ class ScheduleFilter(Part):
     """Only schedules of this tenant"""
     ahead: bool = False
     """Only schedules whose times were decided too early because a clock was wrong; `reset` repairs them"""
+    failing: bool = False
+    """Only schedules whose last job that succeeded or failed has failed"""
+    late: bool = False
+    """Only schedules that are not paused and have a fire that has been due for longer than their grace and a minute;
+    none while everything is paused"""
     labels: Labels = Field(default={}, examples=[{"team": "a"}])
     """Only schedules with all of these labels"""
 

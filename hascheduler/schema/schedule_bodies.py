@@ -357,6 +357,9 @@ class ScheduleResponse(ScheduleFields):
     counts: CountsResponse = CountsResponse()
     """Of all its nominal times so far, by verdict"""
     failures_in_a_row: int = 0
-    """Failed jobs since the last that succeeded; counted only with `pause_after_failures`"""
+    """How many of its jobs failed since the last that succeeded; without `pause_after_failures` as of up to 10 seconds
+    ago"""
+    late: bool = False
+    """True if a fire has been due for longer than the grace and a minute, though it is not paused"""
     warnings: Annotated[tuple[str, ...], Listed] = ()
     """Why it does not fire, and what of its cron expression may not be meant"""

@@ -8,7 +8,7 @@ item counts only from the shard of its tenant: while a partition moves, the othe
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, TypeAdapter
 from starlette.datastructures import QueryParams
@@ -17,11 +17,12 @@ from starlette.types import Scope
 from hascheduler.api.jobs.errors import GROUPS_MAX
 from hascheduler.api.ops.cluster import FailoversQuery
 from hascheduler.api.routing.queries import NewestFirstQuery, PageQuery, place_text
+from hascheduler.api.schedules.sorting import ScheduleSort, cursor_of, place_of, trouble_place
 from hascheduler.api.schedules.timeline import TimelineQuery, shown_load
 from hascheduler.dispatch.schedules.load_ahead import Load, LoadAhead
 from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.job import JobState
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.ports import ListPosition
 from hascheduler.shards.all_that_match import change_jobs, change_schedules
 from hascheduler.shards.answers import Body, Merge, cluster, failovers, merged, processors
@@ -56,6 +57,20 @@ def newest_first_text(end: Key | None) -> str | None:
     return None if end is None else place_text(ListPosition(WallMs(end[0]), end[2] or None))
 
 
+class Order(NamedTuple):
+    """The order of a list: the key of a cursor, and the cursor of a key."""
+
+    key: Callable[[str | None], Key | None]
+    text: Callable[[Key | None], str | None]
+    descending: bool
+
+
+NEWEST_FIRST = Order(newest_first, newest_first_text, descending=True)
+BY_NAME = Order(
+    lambda name: None if name is None else (name,), lambda end: None if end is None else str(end[0]), descending=False
+)
+
+
 def pages_as_one(
     pages: Sequence[Sequence[tuple[Key, Body]]], ends: Sequence[Key | None], limit: int, *, descending: bool
 ) -> tuple[list[Body], Key | None]:
@@ -78,7 +93,7 @@ def _pages(
     tenant: Callable[[Body], object] = lambda _: None,
     *,
     query: type[BaseModel] = NewestFirstQuery,
-    by_name: bool = False,
+    order: Order = NEWEST_FIRST,
 ) -> Callable[[Layout, Sequence[Body], Scope], Body]:
     def combine(layout: Layout, pages: Sequence[Body], scope: Scope) -> Body:
         items, end = pages_as_one(
@@ -86,15 +101,15 @@ def _pages(
                 [(key(item), item) for item in page["items"] if _is_there(layout, tenant(item), index)]
                 for index, page in enumerate(pages)
             ],
-            [(page["next"] and (page["next"],)) if by_name else newest_first(page["next"]) for page in pages],
+            [order.key(page["next"]) for page in pages],
             limit_of(scope, query),
-            descending=not by_name,
+            descending=order.descending,
         )
-        whole = {**pages[0], "items": items, "next": (end and end[0]) if by_name else newest_first_text(end)}
+        whole = {**pages[0], "items": items, "next": order.text(end)}
         if "unreadable" in whole:
             unreadable = {each["id"]: each for page in pages for each in page["unreadable"]}
             # A list by name has a place for each; any other list shows each on the first page possible.
-            shown = [each for id, each in unreadable.items() if not by_name or end is None or (id,) <= end]
+            shown = [each for id, each in unreadable.items() if order is not BY_NAME or end is None or (id,) <= end]
             whole["unreadable"] = shown
         return whole
 
@@ -105,7 +120,42 @@ def _is_there(layout: Layout, tenant: object, index: int) -> bool:
     return not isinstance(tenant, str) or layout.index_of(tenant) == index
 
 
-_by_name = partial(_pages, lambda item: (item["name"],), query=PageQuery, by_name=True)
+_by_name = partial(_pages, lambda item: (item["name"],), query=PageQuery, order=BY_NAME)
+
+
+def _schedules(layout: Layout, pages: Sequence[Body], scope: Scope) -> Body:
+    sort = ScheduleSort(QueryParams(scope["query_string"]).get("sort", ScheduleSort.NAME))
+    if sort is ScheduleSort.NAME:
+        return _by_name(_tenant)(layout, pages, scope)
+    order = Order(
+        partial(place_of, sort),
+        lambda end: None if end is None else cursor_of(sort, (end[0], end[1])),
+        descending=False,
+    )
+    return _pages(partial(_place, sort), _tenant, query=PageQuery, order=order)(layout, pages, scope)
+
+
+def _tenant(schedule: Body) -> object:
+    return schedule["job"]["tenant"]
+
+
+def _place(sort: ScheduleSort, schedule: Body) -> Key:
+    if sort is ScheduleSort.NEXT:
+        due_at = schedule["next_due_at"]
+        return (LATEST_MS if due_at is None else at_ms(due_at)), schedule["name"]
+    return trouble_place(
+        schedule["name"],
+        failing=schedule["failures_in_a_row"] > 0,
+        late=schedule["late"],
+        ahead=schedule["ahead_until"] is not None,
+        paused=schedule["paused"],
+    )
+
+
+def _recent(_: Layout, answers: Sequence[Body], scope: Scope) -> Body:
+    items = {item["name"]: item for answer in answers for item in answer["items"]}
+    asked = dict.fromkeys(QueryParams(scope["query_string"]).getlist("name"))
+    return {"items": [items[name] for name in asked if name in items]}
 
 
 def _verdict_key(verdict: Body) -> Key:
@@ -176,8 +226,9 @@ MERGED: Mapping[tuple[str, str], Merge] = {
     ),
     ("GET", "/v1/jobs:counts"): _counts(*(state.value for state in JobState)),
     ("GET", "/v1/jobs:errors"): merged(_errors),
-    ("GET", "/v1/schedules"): merged(_by_name(lambda schedule: schedule["job"]["tenant"])),
-    ("GET", "/v1/schedules:counts"): _counts("active", "paused", "ended"),
+    ("GET", "/v1/schedules"): merged(_schedules),
+    ("GET", "/v1/schedules:counts"): _counts("active", "paused", "ended", "failing", "late"),
+    ("GET", "/v1/schedules:recent"): merged(_recent),
     ("GET", "/v1/verdicts"): merged(_pages(_verdict_key)),
     ("GET", "/v1/timeline"): merged(_timeline),
     ("GET", "/v1/processors"): merged(lambda _, answers, scope: processors(answers)),

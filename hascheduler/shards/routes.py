@@ -66,7 +66,8 @@ ROUTES: Mapping[Rule, Sequence[str]] = {
     ),
     Rule.LIST: (
         *("GET /v1/jobs", "GET /v1/jobs:counts", "GET /v1/jobs:errors"),
-        *("GET /v1/schedules", "GET /v1/schedules:counts", "GET /v1/verdicts", "GET /v1/timeline"),
+        *("GET /v1/schedules", "GET /v1/schedules:counts", "GET /v1/schedules:recent"),
+        *("GET /v1/verdicts", "GET /v1/timeline"),
     ),
     Rule.CHANGE: (
         *(f"POST /v1/jobs:{verb}" for verb in ("cancel", "reprioritize", "retry")),

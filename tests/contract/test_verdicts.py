@@ -1,5 +1,6 @@
 """`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time, of one and of all."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -100,6 +101,18 @@ async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Ba
     }  # fmt: skip
     assert await applied(backend.claims, CountFailures("tick", 1, 3, at(9))) == [DONE]
     assert await backend.schedules.get("tick") == paused
+
+
+@of_one
+async def test_failures_of_many_schedules_are_counted_at_once_and_each_has_its_answer(backend: Backend) -> None:
+    for name in ("tick", "tock"):
+        await backend.schedules.create(make_schedule(name))
+    counts = [CountFailures("tick", 1, 2), CountFailures("tock", 1, 3)]
+    assert await applied(backend.claims, *counts) == [DONE, DONE]
+    gone = CountFailures("gone", 1, 1)
+    assert await applied(backend.claims, replace(counts[0], failures=4), gone, counts[1]) == [DONE, LOST, DONE]
+    stored = [await backend.schedules.get(name) or {} for name in ("tick", "tock")]
+    assert [(each["failures"], each["rev"]) for each in stored] == [(4, 1), (3, 1)]
 
 
 @of_one

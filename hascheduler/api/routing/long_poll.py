@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from starlette.types import Receive
 
 from hascheduler.api.routing.queries import run_in_slices
-from hascheduler.dispatch.schedules.load_ahead import LoadAhead
 from hascheduler.ports import Waiter
 
 _POLL_EVERY_S = 0.25
@@ -71,20 +70,25 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-_FRESH_MS = 60_000
+_REST = 20
+"""A shared result is kept for so many times as long as it took: it takes a twentieth of the time at most."""
 
 
-class SharedLoad:
-    """Owner of the last computed load ahead, which all callers share for a minute."""
+class SharedResult(Generic[Result]):
+    """Owner of the last result of a long computation, which all callers share for at least ``fresh_ms``."""
 
-    def __init__(self) -> None:
+    def __init__(self, fresh_ms: int) -> None:
+        self._fresh_ms = fresh_ms
         self._turn = asyncio.Lock()
-        self._kept: tuple[int, LoadAhead] | None = None
+        self._kept: tuple[int, Result] | None = None
 
-    async def get(self, now_ms: int, compute: Callable[[], Generator[None, None, LoadAhead]]) -> LoadAhead:
+    async def get(self, now_ms: Callable[[], int], compute: Callable[[], Generator[None, None, Result]]) -> Result:
         async with self._turn:
-            if self._kept is None or now_ms - self._kept[0] >= _FRESH_MS:
-                self._kept = now_ms, await run_in_slices(compute())
+            began_ms = now_ms()
+            if self._kept is None or began_ms >= self._kept[0]:
+                found = await run_in_slices(compute())
+                ended_ms = now_ms()
+                self._kept = ended_ms + max(self._fresh_ms, _REST * (ended_ms - began_ms)), found
             return self._kept[1]
 
 

@@ -98,22 +98,34 @@ class Page(BaseModel, Generic[Item]):
 Paging = Annotated[PageQuery, Query()]
 
 
+def _id(document: StoredDocument) -> str:
+    return str(document["_id"])
+
+
 async def page(
-    documents: Sequence[StoredDocument], limit: int, next: str | None, show: Callable[[StoredDocument], Model]
+    documents: Sequence[StoredDocument],
+    limit: int,
+    next: str | None,
+    show: Callable[[StoredDocument], Model],
+    cursor: Callable[[StoredDocument], str] = _id,
 ) -> Response:
     """Return a `Page` of the first ``limit`` of ``documents``. There is a next one if the store found more.
 
     Documents may be large: each is shown and encoded in a slice of its own, and the page ends after `_PAGE_BYTES_MAX`.
-    ``next`` is the cursor to continue from if there are no more ``documents`` than ``limit``.
+    ``next`` is the cursor to continue from if there are no more ``documents`` than ``limit``, and ``cursor`` returns
+    that after one of them.
     """
     if next is None and len(documents) > limit:
-        next = str(documents[limit - 1]["_id"])
-    body = await run_in_slices(_encoded(documents[:limit], next, show))
+        next = cursor(documents[limit - 1])
+    body = await run_in_slices(_encoded(documents[:limit], next, show, cursor))
     return Response(body, media_type="application/json")
 
 
 def _encoded(
-    documents: Sequence[StoredDocument], next: str | None, show: Callable[[StoredDocument], Model]
+    documents: Sequence[StoredDocument],
+    next: str | None,
+    show: Callable[[StoredDocument], Model],
+    cursor: Callable[[StoredDocument], str],
 ) -> Generator[None, None, bytes]:
     items: list[bytes] = []
     unreadable: list[dict[str, str]] = []
@@ -121,7 +133,7 @@ def _encoded(
     for place, document in enumerate(documents):
         yield
         if size > _PAGE_BYTES_MAX:
-            next = str(documents[place - 1]["_id"])
+            next = cursor(documents[place - 1])
             break
         try:
             items.append(show(document).model_dump_json(by_alias=True).encode())

@@ -14,7 +14,7 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.published import query_of
-from hascheduler.api.routing.queries import CheckedPathName, Page, PageQuery, PathName, page
+from hascheduler.api.routing.queries import CheckedPathName, Page, PathName, page
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.warnings import warn_of_names
@@ -32,10 +32,11 @@ from hascheduler.api.schedules.edits import (
     with_unseen_payloads,
 )
 from hascheduler.api.schedules.selection import page_of_schedules
+from hascheduler.api.schedules.sorting import SchedulesQuery
 from hascheduler.api.schedules.tenant_scope import (
     TenantSchedules,
     schedule_response,
-    show_schedule,
+    schedules_shown_to,
     stored_schedule,
     with_tenant,
 )
@@ -100,21 +101,19 @@ async def create_schedule(
 @router.get("", response_model=Page[ScheduleResponse], responses=problem_responses(403, 422))
 async def list_schedules(
     filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)],
-    query: Annotated[PageQuery, Query()],
+    query: Annotated[SchedulesQuery, Query()],
     services: Services,
     caller: Viewer,
 ) -> Response:
-    """List schedules by name, a page at a time; with `label`, only those with all these labels.
+    """List schedules, a page at a time; with `label`, only those with all these labels.
 
-    A page of large payloads ends after 4 MiB. With `text`, `state`, `verdict` or `ahead` the list comes from this
-    replica's mirror, which is a moment old. A page may then hold fewer than `limit`, or none, and have a `next`: go on
-    until that is null.
+    A page of large payloads ends after 4 MiB. With `sort` or a filter other than `label` and `tenant` the list comes
+    from this replica's mirror, which is a moment old; which schedules are late is up to 10 seconds old. A page may then
+    hold fewer than `limit`, or none, and have a `next`: go on until that is null.
     """
-    documents, next = await page_of_schedules(filter, query, caller, services)
-    calendars, payloads, now = services.view.calendars(), caller.sees_payloads, services.clock.wall_ms()
-    return await page(
-        documents, query.limit, next, lambda document: show_schedule(document, calendars, payloads=payloads, now=now)
-    )
+    documents, cursors, next = await page_of_schedules(filter, query, caller, services, query.sort)
+    shown = schedules_shown_to(caller, services)
+    return await page(documents, query.limit, next, shown, lambda document: cursors[document["_id"]])
 
 
 @router.get(

@@ -3,11 +3,11 @@
 Names, pauses, tenants and triggers are in the replica's mirror, labels in the database. So with ``text``, ``state`` or
 ``verdict`` the mirror selects the schedules, in slices of some milliseconds, and the database is asked only for those
 names. No document holds the last verdict of a schedule: it is the newest decision, among those of all schedules, at the
-schedule's cursor.
+schedule's cursor. Which schedules are late is computed for all of them, for all requests of some seconds together.
 """
 
-from collections.abc import Collection, Generator, Mapping, Sequence
-from heapq import merge, nsmallest
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Annotated
 
@@ -18,8 +18,10 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.published import query_of
 from hascheduler.api.routing.queries import PageQuery, run_in_slices
+from hascheduler.api.schedules.sorting import Place, ScheduleSort, cursor_of, first_places, place_of
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.dispatch.schedules.trouble import Late, is_failing, is_late, is_still_late, next_due_ms
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs
@@ -27,7 +29,8 @@ from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.ports import StoredDocument, VerdictSelection
 from hascheduler.schema.filters import ScheduleFilter
 from hascheduler.schema.noun import Part
-from hascheduler.schema.schedule import ScheduleRef, ScheduleState
+from hascheduler.schema.pause import EVERYTHING
+from hascheduler.schema.schedule import Basis, ScheduleRef, ScheduleState
 from hascheduler.schema.trigger import Once, Times, Trigger
 from hascheduler.triggers import without_calendars
 
@@ -44,51 +47,112 @@ _TRIGGERS_SLICE = 100
 
 
 async def page_of_schedules(
-    filter: ScheduleFilter, query: PageQuery, caller: Caller, services: ApiServices
-) -> tuple[Sequence[StoredDocument], str | None]:
-    """Return the documents of one page by name, and the cursor of the next."""
+    filter: ScheduleFilter,
+    query: PageQuery,
+    caller: Caller,
+    services: ApiServices,
+    sort: ScheduleSort = ScheduleSort.NAME,
+) -> tuple[Sequence[StoredDocument], Mapping[str, str], str | None]:
+    """Return the documents of one page in order, the cursor after each of them by name, and that of the next page."""
     tenant, labels, limit = caller.filter_of(filter.tenant), filter.labels, query.limit
-    if not (filter.text or filter.ahead or filter.states or filter.verdicts):
+    after = place_of(sort, query.after)
+    if sort is ScheduleSort.NAME and filter == ScheduleFilter(tenant=filter.tenant, labels=labels):
         documents = await services.schedules.list(query.after, limit + 1, labels, tenant=tenant)
-        return documents[:limit], str(documents[limit - 1]["_id"]) if len(documents) > limit else None
+        names = [str(document["_id"]) for document in documents]
+        cursors = dict(zip(names, names, strict=True))
+        return documents[:limit], cursors, names[limit - 1] if len(names) > limit else None
     read_max = LABELS_READ_MAX if labels else limit
-    names = await first_names(filter, tenant, services, read_max + 1, after=query.after)
-    documents = await services.schedules.among(names[:read_max], labels, limit + 1, tenant=tenant)
-    if len(documents) > limit:
-        return documents[:limit], str(documents[limit - 1]["_id"])
-    return documents, names[read_max - 1] if len(names) > read_max else None
+    places = await _first(filter, tenant, services, read_max + 1, after=after, sort=sort)
+    cursors = {place[1]: cursor_of(sort, place) for place in places[:read_max]}
+    names = [*cursors]
+    last = names[-1] if len(places) > read_max else None
+    if labels:
+        labelled = {*await services.schedules.names_among(names, labels, tenant=tenant)}
+        names = [name for name in names if name in labelled]
+    if len(names) > limit:
+        names = names[:limit]
+        last = names[-1]
+    found = {str(each["_id"]): each for each in await services.schedules.among(names, labels, limit, tenant=tenant)}
+    return [found[name] for name in names if name in found], cursors, None if last is None else cursors[last]
 
 
 async def count_matching(
     filter: ScheduleFilter, tenant: str | None, services: ApiServices
 ) -> tuple[Mapping[ScheduleState, int], bool]:
     """Return how many match, by state, and False if there may be more."""
+    by_state, exact = await _matching_by_state(filter, tenant, services)
+    return {state: len(schedules) for state, schedules in by_state.items()}, exact
+
+
+async def _matching_by_state(
+    filter: ScheduleFilter, tenant: str | None, services: ApiServices
+) -> tuple[Mapping[ScheduleState, Sequence[ScheduleRef]], bool]:
+    """Return those that match, and False if there may be more."""
     labels = filter.labels
     last, exact = await _last_verdicts(filter.verdicts, services)
+    late = await late_schedules(services) if filter.late else {}
     known = known_schedules(services)
-    found = await run_in_slices(_matching(filter, tenant, last, known, now=services.clock.wall_ms(), with_states=True))
-    counts = {state: len(names) for state, names in found.items()}
+    found = await run_in_slices(
+        _matching(filter, tenant, last, late, known, now=services.clock.wall_ms(), with_states=True)
+    )
     if not labels:
-        return counts, exact
-    exact = exact and sum(counts.values()) <= LABELLED_MAX
-    state_of = {name: state for state, names in found.items() for name in names[:LABELLED_MAX]}
-    names = [*state_of][:LABELLED_MAX]
-    counts = dict.fromkeys(found, 0)
-    for place in range(0, len(names), _LABELLED_AT_ONCE):
-        some = names[place : place + _LABELLED_AT_ONCE]
-        for name in await services.schedules.names_among(some, labels, tenant=tenant):
-            counts[state_of[name]] += 1
-    return counts, exact
+        return found, exact
+    exact = exact and sum(map(len, found.values())) <= LABELLED_MAX
+    some = [*islice(chain.from_iterable(each[:LABELLED_MAX] for each in found.values()), LABELLED_MAX)]
+    labelled: set[str] = set()
+    for place in range(0, len(some), _LABELLED_AT_ONCE):
+        names = [each.name for each in some[place : place + _LABELLED_AT_ONCE]]
+        labelled.update(await services.schedules.names_among(names, labels, tenant=tenant))
+    return {state: [each for each in of if each.name in labelled] for state, of in found.items()}, exact
 
 
 async def first_names(
     filter: ScheduleFilter, tenant: str | None, services: ApiServices, count: int, *, after: str | None
 ) -> list[str]:
     """Return the first names after ``after``, of schedules that match apart from their labels."""
+    place = place_of(ScheduleSort.NAME, after)
+    return [name for _, name in await _first(filter, tenant, services, count, after=place)]
+
+
+async def _first(
+    filter: ScheduleFilter,
+    tenant: str | None,
+    services: ApiServices,
+    count: int,
+    *,
+    after: Place | None,
+    sort: ScheduleSort = ScheduleSort.NAME,
+) -> list[Place]:
+    """Return the first places after ``after``, of schedules that match apart from their labels."""
     last, _ = await _last_verdicts(filter.verdicts, services)
-    known = known_schedules(services)
-    now = services.clock.wall_ms()
-    return await run_in_slices(_first(_matching(filter, tenant, last, known, after=after, now=now), count))
+    late = await late_schedules(services) if filter.late or sort is ScheduleSort.TROUBLE else {}
+    known, now, calendars = known_schedules(services), services.clock.wall_ms(), services.view.calendars()
+
+    def steps() -> Generator[None, None, list[Place]]:
+        found = yield from _matching(filter, tenant, last, late, known, now=now)
+        schedules = [*chain.from_iterable(found.values())]
+        yield
+        next_due = partial(next_due_ms, calendars=calendars)
+        return (yield from first_places(sort, schedules, count, after=after, late=late, next_due_ms=next_due, now=now))
+
+    return await run_in_slices(steps())
+
+
+async def late_schedules(services: ApiServices) -> Late:
+    """Return the schedules that were late some seconds ago; none while everything is paused."""
+    known, view, now = known_schedules(services), services.view, services.clock.wall_ms()
+
+    def steps() -> Generator[None, None, Late]:
+        calendars = view.calendars()
+        late: dict[str, Basis] = {}
+        for begin in range(0, len(known), _TRIGGERS_SLICE):
+            some = known[begin : begin + _TRIGGERS_SLICE]
+            found = [each for each in some if is_late(each, calendars, now)]
+            late.update((each.name, each.basis_at(each.cursor_ms)) for each in found)
+            yield
+        return late
+
+    return {} if EVERYTHING in view.pauses() else await services.late.get(services.clock.mono_ms, steps)
 
 
 async def _last_verdicts(
@@ -108,12 +172,16 @@ async def _last_verdicts(
     return found, False
 
 
-def known_schedules(services: ApiServices) -> Sequence[ScheduleRef]:
-    """Return all schedules, in no order, from the mirror; raise `StoreUnavailable` if it does not hold all yet."""
+def known_schedules(services: ApiServices, names: Iterable[str] | None = None) -> Sequence[ScheduleRef]:
+    """Return all schedules in no order, or those of ``names`` in that order, from the mirror.
+
+    Raise `StoreUnavailable` if the mirror does not hold all yet.
+    """
     view = services.view
     if not view.ready:
         raise StoreUnavailable(f"this replica does not know now which schedules match: {view.unready_reason}")
-    copied, found = view.copied_partitions(), view.schedules().values()
+    copied, known = view.copied_partitions(), view.schedules()
+    found = known.values() if names is None else [known[name] for name in names if name in known]
     # Copied to a list, as the mirror changes meanwhile.
     return [each for each in found if not copied or partition_of(each.template.tenant) not in copied]
 
@@ -122,13 +190,13 @@ def _matching(
     filter: ScheduleFilter,
     tenant: str | None,
     last: Collection[tuple[str, int]],
+    late: Late,
     schedules: Sequence[ScheduleRef],
     *,
     now: WallMs,
-    after: str | None = None,
     with_states: bool = False,
-) -> Generator[None, None, dict[ScheduleState, list[str]]]:
-    """Return by state, in no order, the names of all ``schedules`` that match apart from their labels.
+) -> Generator[None, None, dict[ScheduleState, list[ScheduleRef]]]:
+    """Return by state, in no order, all ``schedules`` that match apart from their labels.
 
     Which active ones have ended is computed only ``with_states``, or if the filter depends on it.
     """
@@ -136,17 +204,17 @@ def _matching(
     active, ended, paused = ScheduleState.ACTIVE, ScheduleState.ENDED, ScheduleState.PAUSED
     unpaused = wanted & {active, ended}
     tells_ended = len(unpaused) == 1 or (with_states and bool(unpaused))
-    found: dict[ScheduleState, list[str]] = {state: [] for state in ScheduleState}
+    found: dict[ScheduleState, list[ScheduleRef]] = {state: [] for state in ScheduleState}
     computed = 0
     for begin in range(0, len(schedules), _SLICE):
         for schedule in schedules[begin : begin + _SLICE]:
-            name = schedule.name
             if (
-                (after is not None and name <= after)
-                or (text and text not in name.lower())
+                (text and text not in schedule.name.lower())
                 or (tenant is not None and schedule.template.tenant != tenant)
                 or (filter.verdicts and not _was_last(schedule, last))
                 or (filter.ahead and not schedule.is_ahead(now))
+                or (filter.failing and not is_failing(schedule))
+                or (filter.late and not is_still_late(schedule, late))
             ):
                 continue
             state = active if schedule.paused_at_ms is None else paused
@@ -156,20 +224,9 @@ def _matching(
                 if computed % _TRIGGERS_SLICE == 0:
                     yield
             if state in wanted:
-                found[state].append(name)
+                found[state].append(schedule)
         yield
     return found
-
-
-def _first(
-    matching: Generator[None, None, dict[ScheduleState, list[str]]], count: int
-) -> Generator[None, None, list[str]]:
-    found = yield from matching
-    names, least = [*chain.from_iterable(found.values())], []
-    for begin in range(0, len(names), _SLICE):
-        least.append(nsmallest(count, names[begin : begin + _SLICE]))
-        yield
-    return [*islice(merge(*least), count)]
 
 
 def _has_ended(schedule: ScheduleRef) -> bool:
@@ -196,7 +253,7 @@ router = APIRouter(tags=["schedules"])
 
 
 class ScheduleCountsResponse(Part):
-    """How many schedules match, by state."""
+    """How many schedules match, by state, and how many of them fail or are late."""
 
     matched: int = Field(examples=[431])
     """How many match"""
@@ -209,6 +266,10 @@ class ScheduleCountsResponse(Part):
     """How many are paused"""
     ended: int = Field(examples=[2])
     """How many have a trigger without further times"""
+    failing: int = Field(default=0, examples=[2])
+    """How many the filter `failing` selects"""
+    late: int = Field(default=0, examples=[1])
+    """How many the filter `late` selects"""
 
 
 @router.get("/schedules:counts", responses=problem_responses(403, 422))
@@ -216,6 +277,20 @@ async def count_schedules(
     filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)], services: Services, caller: Viewer
 ) -> ScheduleCountsResponse:
     """Count the matching schedules by state, with the filters of the list, from this replica's mirror."""
-    counts, exact = await count_matching(filter, caller.filter_of(filter.tenant), services)
-    by_state = {state.value: counts[state] for state in ScheduleState}
-    return ScheduleCountsResponse(matched=sum(counts.values()), exact=exact, **by_state)
+    found, exact = await _matching_by_state(filter, caller.filter_of(filter.tenant), services)
+    failing, late = await run_in_slices(_troubled([*found.values()], await late_schedules(services)))
+    by_state = {state.value: len(found[state]) for state in ScheduleState}
+    matched = sum(by_state.values())
+    return ScheduleCountsResponse(matched=matched, exact=exact, **by_state, failing=failing, late=late)
+
+
+def _troubled(found: Sequence[Sequence[ScheduleRef]], late: Late) -> Generator[None, None, tuple[int, int]]:
+    """Return how many fail, and how many are late."""
+    failing_count = late_count = 0
+    for schedules in found:
+        for begin in range(0, len(schedules), _SLICE):
+            some = schedules[begin : begin + _SLICE]
+            failing_count += sum(map(is_failing, some))
+            late_count += sum(is_still_late(each, late) for each in some)
+            yield
+    return failing_count, late_count

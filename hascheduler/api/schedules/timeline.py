@@ -6,7 +6,7 @@ times to come are computed, and only counted if there are more than `TIMES_MAX`.
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -171,7 +171,7 @@ async def get_timeline(
     bucket_ms = max(-(-(now - from_ms) // BUCKETS), 1)
     known = await _known(schedules, from_ms, now, services)
     to_ms = min(now + query.ahead, LATEST_MS - 1)
-    load = await services.load.get(services.clock.mono_ms(), partial(_load_ahead, services))
+    load = await services.load.get(services.clock.mono_ms, partial(_load_ahead, services))
     return TimelineResponse(
         items=await run_in_slices(_rows(known, services, from_ms=from_ms, bucket_ms=bucket_ms, now=now, to_ms=to_ms)),
         now=instant_text(now),
@@ -194,7 +194,7 @@ async def _page(query: TimelineQuery, caller: Caller, services: ApiServices) -> 
         shown = names[: query.limit]
         known = services.view.schedules()
         return [known[name] for name in shown if name in known], shown[-1] if len(names) > query.limit else None
-    documents, next = await page_of_schedules(filter, query, caller, services)
+    documents, _, next = await page_of_schedules(filter, query, caller, services)
     kept: list[ScheduleRef] = []
     for document in documents:
         await asyncio.sleep(0)  # a trigger may list ten thousand times
@@ -236,8 +236,20 @@ class _Known:
 
 
 async def _known(schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, services: ApiServices) -> list[_Known]:
-    """Return the known past of each, read a few at a time, so that a page holds few connections."""
+    """Return the known past of each."""
     most = min(_RECORDS_OF_ONE_MAX, max(_RECORDS_MAX // max(len(schedules), 1), 1))
+    found = await read_past(schedules, from_ms, now, services, most)
+    known = [(schedule, found[schedule.name]) for schedule in schedules]
+    return [
+        _Known(schedule, records, records[-1].run.first_ms if len(records) == most else from_ms)
+        for schedule, records in known
+    ]
+
+
+async def read_past(
+    schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, services: ApiServices, most: int
+) -> Mapping[str, Sequence[VerdictRecord]]:
+    """Return the newest ``most`` decided times of each by name, read a few at a time, so that few connections wait."""
     found: dict[str, Sequence[VerdictRecord]] = {}
 
     async def read(left: Iterable[ScheduleRef]) -> None:
@@ -254,11 +266,7 @@ async def _known(schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, se
     async with asyncio.TaskGroup() as readers:
         for _ in range(_READERS):
             readers.create_task(read(left))
-    known = [(schedule, found[schedule.name]) for schedule in schedules]
-    return [
-        _Known(schedule, records, records[-1].run.first_ms if len(records) == most else from_ms)
-        for schedule, records in known
-    ]
+    return found
 
 
 def _decided(schedule: ScheduleRef) -> frozenset[Verdict]:

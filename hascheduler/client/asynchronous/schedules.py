@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from hascheduler.client import answers, options
 from hascheduler.client.answers import ScheduleCountsResponse, ScheduleResponse
@@ -15,6 +15,7 @@ from hascheduler.client.requests import MANY_S, Rev, key_of, matching, probe_for
 from hascheduler.client.results import Changed, Job, ListPage
 
 Trigger = options.CronBody | options.IntervalBody | options.TimesBody | options.OnceBody | options.AnyBody
+Sort = Literal["name", "trouble", "next"]
 Labels = Mapping[str, str] | Sequence[str] | None
 """``{"team": "a"}``, or texts such as ``team=a``."""
 
@@ -60,19 +61,23 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
 
     replace = put
 
-    def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> AsyncIterator[ScheduleResponse]:
-        """Yield all, by name; with ``labels`` those that have all of these, and with a filter those that match."""
-        return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
+    def list(
+        self, labels: Labels = None, *, sort: Sort | None = None, **filter: Unpack[ScheduleListFilter]
+    ) -> AsyncIterator[ScheduleResponse]:
+        """Yield all, by name unless ``sort`` is given; with ``labels`` or a filter those that match."""
+        return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter, sort=sort)
 
     async def page(
         self,
         labels: Labels = None,
         *,
+        sort: Sort | None = None,
         limit: int | None = None,
         after: str | None = None,
         **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
-        return await self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
+        asked = {"labels": labels, **filter, "sort": sort, "limit": limit, "after": after}
+        return await self._page(ScheduleResponse, "/v1/schedules", **asked)
 
     async def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
         """Return how many match, by state."""
@@ -165,6 +170,10 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         """Return how often each verdict was given, how many times are undecided and why, and the newest verdicts."""
         path = self._path(name, "verdicts")
         return await self._get(answers.VerdictsResponse, path, verdict=verdicts, limit=limit, after=after)
+
+    async def recent(self, names: Sequence[str]) -> answers.RecentResponse:
+        """Return the last 20 decided times of each of at most 50 schedules, and how their jobs ended."""
+        return await self._get(answers.RecentResponse, "/v1/schedules:recent", name=names)
 
     async def timeline(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from hascheduler.client import answers, options
 from hascheduler.client.answers import ScheduleCountsResponse, ScheduleResponse
@@ -16,6 +16,7 @@ from hascheduler.client.synchronous.asking import Asker
 from hascheduler.client.synchronous.named import IfNone, NamedApi
 
 Trigger = options.CronBody | options.IntervalBody | options.TimesBody | options.OnceBody | options.AnyBody
+Sort = Literal["name", "trouble", "next"]
 Labels = Mapping[str, str] | Sequence[str] | None
 """``{"team": "a"}``, or texts such as ``team=a``."""
 
@@ -61,19 +62,23 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
 
     replace = put
 
-    def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> Iterator[ScheduleResponse]:
-        """Yield all, by name; with ``labels`` those that have all of these, and with a filter those that match."""
-        return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
+    def list(
+        self, labels: Labels = None, *, sort: Sort | None = None, **filter: Unpack[ScheduleListFilter]
+    ) -> Iterator[ScheduleResponse]:
+        """Yield all, by name unless ``sort`` is given; with ``labels`` or a filter those that match."""
+        return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter, sort=sort)
 
     def page(
         self,
         labels: Labels = None,
         *,
+        sort: Sort | None = None,
         limit: int | None = None,
         after: str | None = None,
         **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
-        return self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
+        asked = {"labels": labels, **filter, "sort": sort, "limit": limit, "after": after}
+        return self._page(ScheduleResponse, "/v1/schedules", **asked)
 
     def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
         """Return how many match, by state."""
@@ -166,6 +171,10 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         """Return how often each verdict was given, how many times are undecided and why, and the newest verdicts."""
         path = self._path(name, "verdicts")
         return self._get(answers.VerdictsResponse, path, verdict=verdicts, limit=limit, after=after)
+
+    def recent(self, names: Sequence[str]) -> answers.RecentResponse:
+        """Return the last 20 decided times of each of at most 50 schedules, and how their jobs ended."""
+        return self._get(answers.RecentResponse, "/v1/schedules:recent", name=names)
 
     def timeline(
         self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[options.TimelineFilter]

@@ -87,6 +87,7 @@ class SchedulePlanner:
 
     def begin(self, reapplied: Sequence[TimeOutcome]) -> None:
         """Begin to lead: ``reapplied`` is decided, and jobs that an earlier leader left to be replaced are replaced."""
+        self._failures.begin()
         # The stream may have yet to show their jobs.
         fires: dict[str, list[Fire]] = defaultdict(list)
         for outcome in reapplied:
@@ -144,6 +145,10 @@ class SchedulePlanner:
         after = jobs_waited_for(schedule, overlap, live, fire.job_id, holds_slot=holds_slot)
         is_graph = schedule.graph is not None
         return replace(fire, keyed_by=keys, after=after, is_graph=is_graph) if keys or after or is_graph else fire
+
+    def next_count_at(self) -> int | None:
+        """Return when the next count of failures may be stored."""
+        return self._failures.next_at()
 
     def take_counts(self, now: WallMs) -> list[CountFailures]:
         """Decide the counts of failures to store, and the schedules to pause because of them."""

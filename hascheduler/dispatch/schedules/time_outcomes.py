@@ -27,6 +27,7 @@ from itertools import islice
 from hascheduler.dispatch.decisions import CountFailures, Fire, RecordVerdict, TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
+from hascheduler.dispatch.timers import Timers
 from hascheduler.model.job import JobState, fire_job_id, fired_at, last_job_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import EXPIRED, FireCounts, Verdict, VerdictRun
@@ -36,6 +37,9 @@ from hascheduler.triggers.local_order import offset_zones, offsets_at
 
 ROOM_WAIT_MS_MAX = 30_000
 """How long the newest time waits for room: at most what the check of invariants allows for immediate decisions."""
+STORED_EVERY_MS = 10_000
+"""How long the count of failures of a schedule that they do not pause stays as it is stored, at least."""
+_STORED_AT_ONCE_MAX = 50
 
 
 def decide_due_times(
@@ -259,41 +263,75 @@ class ConsecutiveFailures:
     """Owner of the counts of consecutive failures of schedules' jobs that are not stored yet.
 
     Every replica counts the ends that it sees; the leader stores the count, so that it outlives all replicas. A job
-    that ended while no replica ran is not counted.
+    that ended while no replica ran is not counted. A count that may pause its schedule is stored at once; that of any
+    other schedule after at least `STORED_EVERY_MS`, so that thousands that fail often do not fill the journal.
     """
 
     def __init__(self) -> None:
         self._counted: dict[str, int] = {}
+        self._may_pause: dict[str, None] = {}
+        """Those of `_counted` whose schedule pauses after too many failures."""
+        self._resting = Timers()
+        """When the counts of the others may be stored."""
 
     def schedule_seen(self, schedule: ScheduleRef, before: ScheduleRef | None) -> None:
+        name = schedule.name
         is_edited = before is not None and before.rev != schedule.rev
-        if is_edited or self._counted.get(schedule.name) == schedule.failures:
-            self._counted.pop(schedule.name, None)
+        is_reset = before is not None and before.failures != schedule.failures
+        if (is_edited and (is_reset or name in self._may_pause)) or self._counted.get(name) == schedule.failures:
+            self._forget(name)
+        elif name in self._counted:
+            self._to_store(name)
 
     def schedule_gone(self, name: str) -> None:
-        self._counted.pop(name, None)
+        self._forget(name)
+        self._resting.clear(name)
+
+    def begin(self) -> None:
+        """Begin to lead, with what earlier leaders have not stored."""
+        self._resting = Timers()
+        for name in self._counted:
+            self._to_store(name)
 
     def job_ended(self, schedule: ScheduleRef, state: JobState | None) -> None:
         """Count the end of a job; ``state`` None or cancelled does not count."""
-        if schedule.policy.pause_after_failures is None:
+        name = schedule.name
+        known = self._counted.get(name, schedule.failures)
+        if state is not JobState.FAILED and not (state is JobState.SUCCEEDED and known):
             return
-        known = self._counted.get(schedule.name, schedule.failures)
-        if state is JobState.FAILED:
-            self._counted[schedule.name] = known + 1
-        elif state is JobState.SUCCEEDED and known:
-            self._counted[schedule.name] = 0
+        self._counted[name] = known + 1 if state is JobState.FAILED else 0
+        if schedule.policy.pause_after_failures is not None:
+            self._may_pause[name] = None
+        self._to_store(name)
+
+    def next_at(self) -> int | None:
+        """Return when the next count may be stored that does not pause its schedule."""
+        return self._resting.next_at()
 
     def to_count(
         self, now: WallMs, schedule_of: Callable[[str], ScheduleRef | None], is_promised: Callable[[str], bool]
     ) -> list[CountFailures]:
         """Return the counts to store, with the schedules to pause."""
         decisions = []
-        for name, failures in self._counted.items():
-            schedule = schedule_of(name)
-            if schedule is None or failures == schedule.failures or is_promised(name):
+        rested = (name for name, _ in self._resting.take_due(now, _STORED_AT_ONCE_MAX))
+        for name in dict.fromkeys((*self._may_pause, *rested)):
+            schedule, failures = schedule_of(name), self._counted.get(name)
+            if schedule is None or failures is None or failures == schedule.failures:
+                continue
+            if name not in self._may_pause:
+                self._resting.set(name, now + STORED_EVERY_MS)
+            if is_promised(name):
                 continue
             limit = schedule.policy.pause_after_failures
             is_too_many = limit is not None and failures >= limit and schedule.paused_at_ms is None
             pause_at_ms = now if is_too_many else None
             decisions.append(CountFailures(name, schedule.rev, failures, pause_at_ms, schedule.created_at_ms))
         return decisions
+
+    def _to_store(self, name: str) -> None:
+        if name not in self._may_pause and name not in self._resting:
+            self._resting.set(name, 0)
+
+    def _forget(self, name: str) -> None:
+        self._counted.pop(name, None)
+        self._may_pause.pop(name, None)

@@ -197,4 +197,5 @@ def _fired(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRe
                 VerdictRun(schedule.name, Verdict.FIRED, nominal_ms, nominal_ms, 1),
                 JobState(job["state"]),
                 job.get("first_started_at_ms"),
+                job.get("error"),
             )

@@ -154,9 +154,11 @@ QUERIES: dict[str, list[str | tuple[str, str]]] = {
     "/v1/jobs:errors": ["state=failed", "error[$regex]=."],
     "/v1/schedules": [
         "text[$regex]=.", ("label=team", "label.0"), ("&".join(f"label=l{n}=" for n in range(65)), "label"), "limit=",
-        ("verdict=fired", "verdict.0"),
+        ("verdict=fired", "verdict.0"), "sort=payload", ("sort=next&after=tick", "after"), ("late=perhaps", "late"),
+        ("sort=trouble&after=" + "9" * 40 + ":a", "after"),
     ],
-    "/v1/schedules:counts": [("state=paused;drop", "state.0")],
+    "/v1/schedules:counts": [("state=paused;drop", "state.0"), "sort=trouble"],
+    "/v1/schedules:recent": [("name=a/b", "name.0"), ("&".join(f"name=s{n}" for n in range(51)), "name"), "limit=9"],
     "/v1/audit": ["since=yesterday", "who[$regex]=.*", f"path=/{LONG_ID}"],
     "/v1/events": [
         ("type=exploded", "type.0"), "after=soon", f"after={HUGE}", "tenant=a%0ab", "schedule=a/b", "shard=0009",

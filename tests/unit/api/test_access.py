@@ -132,6 +132,7 @@ async def test_a_replica_that_is_not_ready_cannot_identify_the_caller(guarded: G
         ("GET", "/v1/jobs:errors", None, "viewer"),
         ("GET", "/v1/schedules", None, "viewer"),
         ("GET", "/v1/schedules:counts", None, "viewer"),
+        ("GET", "/v1/schedules:recent?name=tick", None, "viewer"),
         ("GET", "/v1/definitions", None, "viewer"),
         ("GET", "/v1/lanes", None, "viewer"),
         ("GET", "/v1/calendars", None, "viewer"),

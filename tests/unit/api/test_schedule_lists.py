@@ -19,7 +19,7 @@ PAST_END = {**SECOND, "end_at": "2030-01-01T00:00:05Z"}
 
 
 async def some(client: Client, world: World) -> None:
-    """b was paused; c and d have no more times; e missed its last one, f skipped one before it fired."""
+    """a is late; b was paused; c and d have no more times; e missed its last one; f skipped one, fired, and fails."""
     job, of_beta = {"definition": "log", "tenant": "acme"}, {"definition": "log", "tenant": "beta"}
     await create(client, name="a.nightly", job=job, labels={"team": "x"})
     await create(client, name="B-Nightly", job=job, labels={"team": "y=z"}, paused=True)
@@ -27,12 +27,13 @@ async def some(client: Client, world: World) -> None:
     await create(client, name="d-ended", job=of_beta, trigger=PAST_END, labels={"team": "x"})
     await create(client, name="e", job=of_beta)
     await create(client, name="f", job=job, labels={"team": "x", "tier": ""})
-    world.clock.now = WallMs(NOW + 60_000)
+    world.clock.now = WallMs(NOW + 61_500)
     for name in ("c-once", "d-ended"):
         await world.fire(NOW + 5_000, name)
     await world.pass_over(Verdict.MISSED, NOW + 1_000, NOW + 4_000, count=4, name="e")
     await world.pass_over(Verdict.SKIPPED, NOW + 1_000, because_of="fire:f:1", name="f")
     await world.fire(NOW + 2_000, "f")
+    world.rewrite(Collection.SCHEDULES, "f", failures=2)
 
 
 ALL = ["B-Nightly", "a.nightly", "c-once", "d-ended", "e", "f"]
@@ -48,6 +49,10 @@ ROWS: list[tuple[str, list[str]]] = [
     ("label=team=x", ["a.nightly", "d-ended", "f"]),
     ("label=team=x&state=active&text=nightly", ["a.nightly"]),
     ("label=team=x&label=tier=", ["f"]),
+    ("failing=true", ["f"]),
+    ("late=true", ["a.nightly"]),
+    ("late=true&failing=true", []),
+    ("late=true&label=team=x", ["a.nightly"]),
 ]
 
 
@@ -64,7 +69,69 @@ async def test_schedules_are_listed_and_counted_by_what_is_asked_for(
         "matched": len(expected),
         "exact": True,
         **{state: found.count(state) for state in ("active", "paused", "ended")},
+        "failing": "f" in expected,
+        "late": "a.nightly" in expected,
     }
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("sort=name", ALL),
+        ("sort=trouble", ["f", "a.nightly", "B-Nightly", "c-once", "d-ended", "e"]),
+        ("sort=trouble&label=team=x", ["f", "a.nightly", "d-ended"]),
+        ("sort=trouble&state=paused&state=active", ["f", "a.nightly", "B-Nightly", "e"]),
+        ("sort=next", ["a.nightly", "f", "e", "B-Nightly", "c-once", "d-ended"]),
+        ("sort=next&tenant=acme", ["a.nightly", "f", "B-Nightly", "c-once"]),
+    ],
+)
+async def test_schedules_are_sorted_by_name_by_trouble_or_by_what_comes_next(
+    client: Client, world: World, query: str, expected: list[str]
+) -> None:
+    await some(client, world)
+    for limit in (1, 2, 100):
+        assert [item["name"] for item in await pages(client, "/v1/schedules", query, limit)] == expected
+
+
+async def test_pages_go_on_behind_a_schedule_that_is_gone(client: Client, world: World) -> None:
+    await some(client, world)
+    first = await get(client, "/v1/schedules?sort=trouble&limit=2")
+    await client.delete("/v1/schedules/a.nightly")
+    assert [item["late"] for item in first["items"]] == [False, True]
+    rest = await get(client, f"/v1/schedules?sort=trouble&after={first['next']}")
+    assert [item["name"] for item in rest["items"]] == ["B-Nightly", "c-once", "d-ended", "e"]
+
+
+async def test_a_schedule_that_has_fired_is_late_no_more_and_none_is_while_everything_is_paused(
+    client: Client, world: World
+) -> None:
+    await some(client, world)
+
+    async def late() -> list[str]:
+        counted = (await get(client, "/v1/schedules:counts"))["late"]
+        listed = (await get(client, "/v1/schedules"))["items"]
+        found = [item["name"] for item in (await get(client, "/v1/schedules?late=true"))["items"]]
+        assert found == [item["name"] for item in listed if item["late"]]
+        assert counted == len(found)
+        return found
+
+    assert await late() == ["a.nightly"]
+    await world.fire(NOW + 61_000, "a.nightly")
+    assert await late() == []
+    world.clock.now, world.clock.mono = WallMs(NOW + 200_000), 10_000
+    assert await late() == ["a.nightly", "e", "f"]
+    await client.post("/v1/cluster/pause", json={"because": "a deploy"})
+    assert await late() == []
+
+
+async def test_more_than_can_be_sorted_by_their_next_times_are_refused(
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await some(client, world)
+    monkeypatch.setattr("hascheduler.api.schedules.sorting.SORTED_MAX", 5)
+    check_problem(await client.get("/v1/schedules?sort=next"), 422, "sort")
+    assert len((await get(client, "/v1/schedules?sort=next&text=n"))["items"]) == 4
+    check_problem(await client.get("/v1/schedules?sort=trouble&after=e"), 422, "after")
 
 
 async def test_labels_of_so_many_are_looked_at_and_no_more(
@@ -121,6 +188,53 @@ async def test_a_token_of_one_tenant_finds_and_counts_its_own(beta: Client, worl
         check_problem(await beta.get(f"{path}?tenant=acme"), 403, "tenant")
     world.rewrite(Collection.SCHEDULES, "e", job={**world.schedule("e")["job"], "tenant": "acme"})
     assert [item["name"] for item in (await get(beta, "/v1/schedules?text=e"))["items"]] == ["d-ended"]
+
+
+RECENT = "/v1/schedules:recent"
+
+
+async def test_the_last_times_of_several_schedules_come_with_their_jobs(beta: Client, client: Client) -> None:
+    """The scene is that of `some`."""
+    found = await get(client, f"{RECENT}?name=f&name=gone&name=e&name=f")
+    fired = {"nominal_at": "2030-01-01T00:00:02.000Z", "outcome": "waiting", "count": 1, "late_ms": None}
+    assert found["items"] == [
+        {
+            "name": "f",
+            "times": [
+                {**fired, "nominal_at": "2030-01-01T00:00:01.000Z", "outcome": "skipped", "job": None},
+                {**fired, "job": f"fire:f:{NOW + 2_000}"},
+            ],
+            "error": None,
+        },
+        {
+            "name": "e",
+            "times": [
+                {**fired, "nominal_at": "2030-01-01T00:00:01.000Z", "outcome": "missed", "count": 4, "job": None}
+            ],
+            "error": None,
+        },
+    ]
+    assert [item["name"] for item in (await get(beta, f"{RECENT}?name=f&name=e"))["items"]] == ["e"]
+    check_problem(await client.get(f"{RECENT}?{'&'.join(f'name=s{n}' for n in range(51))}"), 422, "name")
+
+
+async def test_of_the_last_twenty_times_each_says_how_its_job_ended_and_the_newest_error(
+    client: Client, world: World
+) -> None:
+    await create(client)
+    states = [JobState.FAILED, JobState.FAILED, JobState.SUCCEEDED, JobState.RUNNING, JobState.DISPATCHED]
+    for number in range(1, 26):
+        id = await world.fire(NOW + number * 1_000)
+        state = states[number - 21] if number > 20 else JobState.CANCELLED
+        began = {} if state is JobState.DISPATCHED else {"first_started_at_ms": NOW + number * 1_000 + 250}
+        world.rewrite_job(id, state=state.value, error=f"  \nValueError: no {number}\nat line 2", **began)
+    world.clock.now = WallMs(NOW + 60_000)
+    (item,) = (await get(client, f"{RECENT}?name=tick"))["items"]
+    assert [time["outcome"] for time in item["times"]] == [
+        *["cancelled"] * 15, "failed", "failed", "succeeded", "running", "waiting",
+    ]  # fmt: skip
+    assert [time["late_ms"] for time in item["times"]] == [*[250] * 19, None]
+    assert item["error"] == "ValueError: no 22"
 
 
 TIMELINE = "/v1/timeline"

@@ -45,7 +45,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: Client, 
         },
         "paused": False, "paused_at": None, "paused_because": None, "last_nominal_at": None, "ahead_until": None,
         "next_at": "2030-01-01T00:00:01.000Z", "next_due_at": "2030-01-01T00:00:01.000Z",
-        "counts": NOTHING_COUNTED, "failures_in_a_row": 0, "warnings": [],
+        "counts": NOTHING_COUNTED, "failures_in_a_row": 0, "late": False, "warnings": [],
     }  # fmt: skip
     assert answer.json() == shown
     assert await get(client, "/v1/schedules/tick") == shown

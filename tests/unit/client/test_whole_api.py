@@ -127,6 +127,8 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     filled = await scheduler.schedules.backfill("nightly", "2029-12-01T00:00:00Z", "2029-12-03T00:00:00Z", dry_run=True)
     assert (filled["count"], filled["created"]) == (2, 2)
     assert await listed(scheduler.schedules.verdicts("nightly", ["missed"])) == []
+    recent = await scheduler.schedules.recent(["nightly", "other"])
+    assert [row["name"] for row in recent["items"]] == ["nightly"]
     timeline = await scheduler.schedules.timeline(behind="1h", ahead="1h", text="night", labels={"team": "b"}, limit=1)
     assert [row["name"] for row in timeline["items"]] == ["nightly"]
     assert await listed(scheduler.verdicts(["missed"], since="2030-01-01T00:00:00Z", labels={"team": "a"})) == []

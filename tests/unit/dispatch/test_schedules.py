@@ -122,6 +122,46 @@ def test_failures_in_a_row_are_written_down_and_too_many_pause_the_schedule() ->
     assert ended(scene, 130, failed, failed) == (CountFailures("s", 1, 3, wall(130)),)
 
 
+def test_failures_of_a_schedule_that_they_do_not_pause_are_written_down_each_ten_seconds() -> None:
+    scene = scene_with(Overlap.ALLOW)
+    failed, succeeded = JobState.FAILED, JobState.SUCCEEDED
+
+    def seen(failures: int, rev: int = 1) -> ScheduleSeen:
+        return ScheduleSeen(make_schedule("s", rev=rev, failures=failures, paused_at_ms=wall(0)))
+
+    scene.at(50, seen(0))
+    assert ended(scene, 100, failed, failed) == (CountFailures("s", 1, 2),)
+    assert scene.at(150, seen(2)).wake_at_ms == wall(10_100)
+    assert ended(scene, 200, failed) == ()
+    assert ended(scene, 9_000, succeeded) == ()
+    assert scene.at(9_500, seen(2, rev=2)).decisions == ()  # an edit of something else
+    assert scene.at(10_100).decisions == (CountFailures("s", 2, 0),)
+    assert ended(scene, 10_200, failed) == ()  # before the stream has shown the last one
+    assert scene.at(10_300, seen(0, rev=2)).decisions == ()
+    assert scene.at(20_100).decisions == (CountFailures("s", 2, 1),)
+    assert scene.at(40_000, seen(1, rev=2)).decisions == ()
+    assert ended(scene, 40_100, succeeded) == (CountFailures("s", 2, 0),)
+
+
+def test_a_new_leader_writes_down_the_failures_that_the_last_one_has_not() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s", paused_at_ms=wall(0))), *processors("p"), leading=False)
+    assert ended(scene, 100, JobState.FAILED) == ()
+    assert scene.at(200, TermBegan(1)).decisions == (CountFailures("s", 1, 1),)
+
+
+def test_a_thousand_schedules_that_fail_at_once_are_written_down_some_in_a_step() -> None:
+    names = [f"s{number}" for number in range(1_000)]
+    scene = Scene(*(ScheduleSeen(make_schedule(name, paused_at_ms=wall(0))) for name in names))
+    ids = [backfill_job_id(name, wall(0)) for name in names]
+    gone = [fact for id in ids for fact in (JobSeen(running(id, "p")), JobGone(id, JobState.FAILED))]
+    steps, step = [], scene.at(100, *gone)
+    while step.wake_at_ms == wall(100):
+        steps.append(step)
+        step = scene.at(100)
+    assert max(len(each.decisions) for each in steps) == 50
+    assert sum(len(each.decisions) for each in [*steps, step]) == 1_000
+
+
 def graph(overlap: Overlap, **more: Any) -> ScheduleRef:
     """``a`` and ``b`` may run beside each other, and ``c`` is the last."""
     policy = SchedulePolicy(grace_ms=60_000, overlap=overlap)

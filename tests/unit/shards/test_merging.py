@@ -98,6 +98,7 @@ async def _filled_by_requests() -> list[WorldPlace]:
         async with asking(place.app) as client:
             assert (await client.post("/v1/schedules", json=body)).status_code == 201
         await place.world.pass_over(Verdict.MISSED, NOW + 3_600_000, name=name)
+        place.world.rewrite(Collection.SCHEDULES, name, failures=number % 2, cursor_ms=NOW + (number % 4) * 3_600_000)
     return places
 
 
@@ -119,7 +120,16 @@ async def all_pages(ask: Any, path: str) -> list[Any]:
 @pytest.mark.parametrize("limit", [1, 4, 5, 200])
 @pytest.mark.parametrize(
     "path",
-    ["jobs?", "jobs?label=n%3D1&", "schedules?", "schedules?text=s&state=active&", "verdicts?", "timeline?"],
+    [
+        "jobs?",
+        "jobs?label=n%3D1&",
+        "schedules?",
+        "schedules?text=s&state=active&",
+        "schedules?sort=trouble&",
+        "schedules?sort=next&",
+        "verdicts?",
+        "timeline?",
+    ],
 )
 async def test_pages_are_those_of_one_shard_that_has_it_all(path: str, limit: int) -> None:
     places = await filled()
@@ -132,7 +142,13 @@ async def test_pages_are_those_of_one_shard_that_has_it_all(path: str, limit: in
 async def test_sums_are_those_of_one_shard_that_has_it_all() -> None:
     places = await filled()
     one = whole_of(places)
-    for path in ("jobs:counts?label=n%3D1", "schedules:counts", "jobs:errors", "jobs:errors?target=t1"):
+    for path in (
+        "jobs:counts?label=n%3D1",
+        "schedules:counts",
+        "jobs:errors",
+        "jobs:errors?target=t1",
+        "schedules:recent?name=s8&name=s1&name=none&name=s3",
+    ):
         assert await got(places, f"/v1/{path}") == await got(one, f"/v1/{path}")
     merged, alone = [(await got(each, "/v1/timeline"))["load"] for each in (places, one)]
     assert sum(merged["items"][0]["needed"]) >= sum(alone["items"][0]["needed"]) > 0
