@@ -2,7 +2,7 @@
 import { html, useState } from "../html.js";
 import { post, segment } from "../api.js";
 import { counted, number, plain, shortTime, span } from "../format.js";
-import { health, hour, nameOf, now, picture, staleSince } from "../live.js";
+import { clockAheadMs, health, hour, nameOf, now, picture, staleSince } from "../live.js";
 import { Action } from "../parts/actions.js";
 import { Empty, Failure, Link, Loaded, Menu, Moment, ScheduleLink, State, Table, When } from "../parts/basic.js";
 import { Plot, Slots, perMinute } from "../parts/charts.js";
@@ -13,6 +13,7 @@ import { may, ofAll } from "../session.js";
 const NEXT_SHOWN = 8;
 const LATELY_SHOWN = 6;
 const HOUR_MS = 3_600_000;
+const wholeSeconds = (/** @type {number} */ ms) => Math.max(1_000, Math.round(ms / 1_000) * 1_000);
 const CAUSES = {
   first: "the first leader",
   released: "the leader before released its lease",
@@ -65,12 +66,12 @@ function Stop({ cluster }) {
     return html`<${Action} label="Resume all scheduling…" primary act=${() => post("/v1/cluster/resume")} said="Scheduling goes on."
       question=${html`<p>${plain(paused.by)} stopped ${paused.schedules_only ? "all schedules" : "everything"} <${When} at=${paused.since} />${paused.because ? ` (${plain(paused.because)})` : ""}. Missed fire times catch up by each schedule's misfire policy.</p>`} />`;
   }
-  return html`<${Menu} name="Stop" label="Stop"><${Action} label="Stop all scheduling…" danger said="All scheduling has stopped."
+  return html`<${Action} label="Stop all scheduling…" danger said="All scheduling has stopped."
     act=${(/** @type {FormData} */ form) => post("/v1/cluster/pause", { because: form.get("because"), schedules_only: form.get("schedules_only") === "on" })}
     question=${html`<p>No schedule fires and no job is dispatched until you resume. Running jobs go on.</p>`}>
     <label class="field"><span class="b">Reason (shown to others)</span><input name="because" maxlength="256" required /></label>
     <label><input type="checkbox" name="schedules_only" /> Only schedules: waiting jobs are still dispatched</label>
-  <//><//>`;
+  <//>`;
 }
 
 /** What is wrong, the worst first, each with where its rows are and what to do. @param {{of: import("../live.js").Health}} props */
@@ -105,7 +106,7 @@ function Vitals({ seen, failed, changes }) {
       note=${[total ? `${counted(slots.free || 0, "slot is", "slots are")} free` : "no slot is registered", numbers.dispatched && `${number(numbers.dispatched)} dispatched`].filter(Boolean).join(", ")} />
     <${Vital} label="Succeeded" value=${minute.succeeded} unit="a minute" query=${{ state: "succeeded" }} plot=${events("succeeded")} note=${`${number(minute.submitted)} submitted, ${number(minute.started)} started`} />
     <${Vital} label="Failed for good" value=${failed} unit="in 24 h" kind=${failed ? "bad" : ""} query=${{ state: "failed" }} plot=${{ ...events("failed"), bars: true }}
-      note=${`${number(minute.failed)} in the last minute; ${counted(minute.returned || 0, "failed try", "failed tries")} to be repeated`} />
+      note=${`${number(minute.failed)} in the last minute; ${counted(minute.returned || 0, "try", "tries")} to repeat`} />
   </div>`;
 }
 
@@ -123,6 +124,12 @@ function LeaderChanges({ changes, sharded }) {
   return html`<p class="q">${recent.length === 1 ? "The dashed line is the change of leader" : "The dashed lines are the changes of leader; the last"}, ${shortTime(recent[0].deciding_at)}: ${changeText(recent[0], sharded, nameOf(recent[0].holder))}.</p>`;
 }
 
+/** @param {string} at */
+function untilDue(at) {
+  const ms = Date.parse(at) + clockAheadMs.value - now.value;
+  return ms < 1_000 ? "now" : span(wholeSeconds(ms));
+}
+
 /** The next fires of all schedules. */
 function Next() {
   /** @type {import("../query.js").Asked<import("../wire.js").SchedulePage>} */
@@ -130,7 +137,7 @@ function Next() {
   const items = asked.data?.items || [];
   return html`<${Loaded} of=${asked}>${items.length
     ? html`<${Table} label="Next fires" items=${items} keyOf=${(/** @type {any} */ each) => each.name} columns=${[
-        { head: "In", cell: "n b end", show: (/** @type {any} */ each) => html`<${When} at=${each.next_due_at || each.next_at} />` },
+        { head: "In", cell: "n b end", show: (/** @type {any} */ each) => untilDue(each.next_due_at || each.next_at) },
         { head: "At", cell: "n q drop", show: (/** @type {any} */ each) => each.next_at && shortTime(each.next_at) },
         { head: "Schedule", cell: "first", row: true, show: (/** @type {any} */ each) => html`<${ScheduleLink} name=${each.name} />` },
         { head: "Runs", cell: "drop", show: (/** @type {any} */ each) => plain([each.job.definition, ofAll.value && each.job.tenant].filter(Boolean).join(" · "), 80) },
@@ -145,7 +152,7 @@ function Replicas({ cluster }) {
   /** @param {import("../wire.js").ReplicaResponse} each */
   const state = (each) => {
     if (!each.alive) return html`<${State} state="silent" />`;
-    if (led(each.id)) return html`<${State} state="leads" word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? html`leads, since <${When} at=${leader.since} />` : ""} />`;
+    if (led(each.id)) return html`<${State} state="leads" word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? `leads for ${span(wholeSeconds(now.value - Date.parse(leader.since)))}` : ""} />`;
     return html`<${State} state=${each.ready ? "ready" : "unready"} />`;
   };
   return html`<${Table} label="Replicas" items=${replicas} keyOf=${(/** @type {any} */ each) => each.id} columns=${[
