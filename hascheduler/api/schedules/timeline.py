@@ -70,7 +70,14 @@ _EXAMPLE: JsonDict = {
     "from_ms": 1_893_369_600_000,
     "to_ms": 1_893_542_400_000,
     "bucket_ms": 900_000,
-    "load": {"items": [], "too_much": [], "from_ms": 1_893_456_000_000, "bucket_ms": BUCKET_MS, "left_out": 0},
+    "load": {
+        "items": [],
+        "too_much": [],
+        "used": [3, 5],
+        "from_ms": 1_893_456_000_000,
+        "bucket_ms": BUCKET_MS,
+        "left_out": 0,
+    },
     "next": None,
 }
 
@@ -138,6 +145,10 @@ class LoadResponse(BaseModel):
     too_much: list[ExcessResponse] = Field(
         description="The periods in which they need more slots than there are, in order of time"
     )
+    used: list[int] = Field(
+        description="The most jobs that ran at once in each bucket before now, oldest first: at most a day, and none "
+        "from before this replica started; empty for tokens of one tenant"
+    )
     from_ms: int = Field(description="The start of the first bucket, which contains now")
     bucket_ms: int = Field(description="The length of a bucket")
     left_out: int = Field(
@@ -178,7 +189,7 @@ async def get_timeline(
         from_ms=from_ms,
         to_ms=to_ms,
         bucket_ms=bucket_ms,
-        load=shown_load(load),
+        load=shown_load(load, services.view.history().most_running() if caller.only is None else ()),
         next=next,
     )
 
@@ -346,8 +357,8 @@ def _load_ahead(services: ApiServices) -> Generator[None, None, LoadAhead]:
     return load_ahead(now, schedules, slots, caps, view.calendars(), cost_ms=cost_ms)
 
 
-def shown_load(found: LoadAhead) -> LoadResponse:
-    """Return the load as the API shows it: all jobs, then the fullest definitions, and when it is too much."""
+def shown_load(found: LoadAhead, used: Sequence[int]) -> LoadResponse:
+    """Return the load as the API shows it: all jobs, the fullest definitions, what was ``used``, and what is too much."""
     loads = found.loads[: _LOADS_MAX + 1]
     too_much = [
         ExcessResponse(from_ms=from_ms, to_ms=to_ms, summary=_in_words(load, needed))
@@ -359,6 +370,7 @@ def shown_load(found: LoadAhead) -> LoadResponse:
             DefinitionLoad(definition=load.definition, slots=load.slots, needed=list(load.needed)) for load in loads
         ],
         too_much=sorted(too_much, key=lambda each: each.from_ms),
+        used=list(used),
         from_ms=found.from_ms,
         bucket_ms=BUCKET_MS,
         left_out=found.left_out,

@@ -8,7 +8,7 @@ import pytest
 from hascheduler.api.schedules import timeline as room
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import Client, check_problem, create, get, pages
@@ -257,7 +257,10 @@ async def test_the_load_ahead_says_when_a_definition_needs_more_than_its_slots(c
     assert (await client.put("/v1/definitions/log", json={"max_concurrency": 2})).status_code == 201
     await hourly(client, "a", "b", "c")
     world.view.learned |= {("log", name): 15 * MINUTE_MS for name in "abc"}
+    levels = {"pending": 0, "running": 5, "slots": 8, "replicas": 1}
+    world.view.past.sample(MonoMs(world.view.past.until_ms + 20 * MINUTE_MS), {}, levels)
     load = (await get(client, f"{TIMELINE}?limit=1"))["load"]
+    assert load["used"] == [5, 5]
     assert [(each["definition"], each["slots"]) for each in load["items"]] == [(None, 8), ("log", 2)]
     assert load["items"][1]["needed"][:8] == [0, 0, 0, 0, 0, 0, 3, 2]
     first = NOW + HOUR_MS

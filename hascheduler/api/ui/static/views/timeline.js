@@ -127,8 +127,7 @@ function Load({ page, x, excesses }) {
   const { load } = page;
   const all = load.items[0];
   const now = Date.parse(page.now);
-  /** @type {number[]} */
-  const used = /** @type {any} */ (load).used || [];
+  const { used } = load;
   const ahead = bars(all?.needed || [], load.from_ms, load.bucket_ms).filter(([at]) => at + BAR_MS <= page.to_ms + BAR_MS / 2);
   const past = bars(used, load.from_ms - used.length * load.bucket_ms, load.bucket_ms).filter(([at]) => at >= page.from_ms);
   const slots = all?.slots || 0;
@@ -141,7 +140,7 @@ function Load({ page, x, excesses }) {
   const words = `Slots in use in the last 24 hours and wanted in the next 24 hours, against ${counted(slots, "slot")}. ${excesses.length ? `More are wanted than there are from ${shortTime(excesses[0].from)} on.` : `At most ${number(peak[1])} are wanted.`}`;
   return html`<svg class="load" role="img" aria-label=${words}><${Grid} page=${page} x=${x} y=${PLOT + 16} height=${PLOT} />
     ${past.map(([at, value]) => value > 0 && bar("bar", at, value))}
-    ${!past.length && html`<text x="25%" y=${PLOT - 8} text-anchor="middle">not known yet: the replica has just started</text>`}
+    ${!past.length && html`<text x="25%" y=${PLOT - 8} text-anchor="middle">no record: the replica that answers has just started, or your token is of one tenant</text>`}
     ${ahead.map(([at, value]) => html`${value > 0 && bar("fut", at, Math.min(value, slots))}${value > slots && bar("over", at, value, slots)}`)}
     <line class="cap" x1="0" x2="100%" y1=${y(slots)} y2=${y(slots)} /><text x="4" y=${y(slots) - 6}>${counted(slots, "slot")}</text>
     ${isOver && html`<text class="lab" x=${`${Math.min(98, x(peak[0]) - 0.6)}%`} y=${Math.max(10, y(peak[1]) + 10)} text-anchor=${x(peak[0]) > 56 ? "end" : "start"}>${number(peak[1])} wanted</text>`}
