@@ -21,12 +21,12 @@ export const forgetNotice = () => (notice.value = null);
 
 /**
  * A button, or an entry of a `Menu`, that asks before it acts. The label of one that asks ends with "…".
- * @param {{label: string, title?: string, question?: any, confirm?: string, danger?: boolean, primary?: boolean, disabled?: boolean, act: (form: FormData) => Promise<any>,
+ * @param {{label: string, title?: string, question?: any, confirm?: string, danger?: boolean, primary?: boolean, disabled?: boolean, idle?: boolean, act: (form: FormData) => Promise<any>,
  *   done?: (answer: any) => void, said?: any, children?: any, onOpen?: () => void, onLeave?: () => void, wide?: boolean}} props
  *   `title`: of the dialog, if it is not the label; `question`: what will happen; without it the button acts at once. `confirm`: the button that
- *   acts. `said`: what to say when it is done. `children`: fields to fill in.
+ *   acts, not while `idle`. `said`: what to say when it is done. `children`: fields to fill in.
  */
-export function Action({ label, title, question, confirm, danger, primary, disabled, act, done, said, children, onOpen, onLeave, wide }) {
+export function Action({ label, title, question, confirm, danger, primary, disabled, idle, act, done, said, children, onOpen, onLeave, wide }) {
   const [open, setOpen] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -77,7 +77,7 @@ export function Action({ label, title, question, confirm, danger, primary, disab
         <${Failure} error=${error} />
         <div class="acts">
           <button type="button" onClick=${() => dialog.current?.close()}>Close</button>
-          <button type="submit" class=${danger ? "danger" : "primary"} disabled=${busy}>${busy ? "Working…" : confirm || name}</button>
+          <button type="submit" class=${danger ? "danger" : "primary"} disabled=${busy || idle}>${busy ? "Working…" : confirm || name}</button>
         </div>
       </form>
     </dialog>`}`;

@@ -138,7 +138,7 @@ export function BulkAction({ path, verb, noun, words, label, filter = {}, which:
   const what = count ? `${verb} ${count.exact === false ? "at least " : ""}${counted(count.matched, noun)}` : `${verb} ${noun}s`;
   const met = total ? total.changed + total.asked_to_stop + total.refused : 0;
   const shown = ofRows ? [] : Object.entries(which).filter(([, value]) => value && Object.keys(value).length !== 0);
-  return html`<${Action} label=${label || `${verb}…`} title=${`${what}?`} confirm=${what} danger=${danger} onOpen=${open} onLeave=${() => (run.current.left = true)} act=${act} done=${done}
+  return html`<${Action} label=${label || `${verb}…`} title=${`${what}?`} confirm=${what} danger=${danger} idle=${!count?.matched} onOpen=${open} onLeave=${() => (run.current.left = true)} act=${act} done=${done}
     question=${html`<p>${!count && !error && "Counting… "}${words}</p>
       ${shown.length > 0 && html`<p class="q">All with ${shown.map(([name, value]) => `${name.replaceAll("_", " ")} ${plain(value === true ? "" : typeof value === "object" ? Object.entries(value).map((pair) => pair.join("=")).join(", ") : value, 120)}`.trim()).join(", ")}</p>`}
       ${!ofRows && !shown.length && html`<p class="q">No filter is set: this means every ${noun}.</p>`}<${Failure} error=${error} />

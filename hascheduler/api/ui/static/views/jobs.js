@@ -46,7 +46,7 @@ export default function Jobs() {
     </div>
     ${state === "failed" && html`<${Errors} filter=${rest} reload=${asked.reload} />`}
     <section class="sec">${state === "failed" && html`<h2>Jobs <small>newest first</small></h2>`}
-      <${Loaded} of=${asked}><${Rows} page=${asked.data} filter=${filter} total=${state ? total(/** @type {any} */ (state)) : null} reload=${asked.reload} /><//></section>`;
+      <${Loaded} of=${asked}><${Rows} page=${asked.data} filter=${filter} counts=${counts} total=${state ? total(/** @type {any} */ (state)) : null} reload=${asked.reload} /><//></section>`;
 }
 
 /** What people call a job: its target if it has one, else the schedule and its time, else the definition. @param {Job} job */
@@ -55,8 +55,8 @@ export function jobName(job) {
   return job.schedule && job.nominal_at ? `${job.schedule}, ${shortTime(job.nominal_at)}` : job.definition;
 }
 
-/** @param {{page: import("../wire.js").JobPage, filter: Record<string, any>, total: number | string | null, reload: () => void}} props */
-function Rows({ page, filter, total, reload }) {
+/** @param {{page: import("../wire.js").JobPage, filter: Record<string, any>, counts: import("../wire.js").JobCountsResponse | null, total: number | string | null, reload: () => void}} props */
+function Rows({ page, filter, counts, total, reload }) {
   const keyOf = (/** @type {Job} */ job) => job.id;
   const selection = useSelection(page.items, keyOf);
   const acts = may("submit") || may("operate");
@@ -66,24 +66,27 @@ function Rows({ page, filter, total, reload }) {
   const columns = [
     { head: "Job", row: true, show: (/** @type {Job} */ job) => html`<${JobLink} id=${job.id}>${plain(jobName(job), 80)}<//><small>${jobName(job) !== job.definition && html`<bdi>${plain(job.definition, 60)}</bdi> · `}<bdi class="m">${plain(job.id, 80)}</bdi></small>` },
     { head: "State", cell: "full", show: (/** @type {Job} */ job) => html`<${JobState} job=${job} />` },
-    { head: ofAll.value ? "Tenant · lane" : "Lane", cell: "drop", show: (/** @type {Job} */ job) => plain([ofAll.value && job.tenant, job.lane].filter(Boolean).join(" · "), 80) },
+    { head: ofAll.value ? "Tenant, lane" : "Lane", cell: "drop", show: (/** @type {Job} */ job) => (ofAll.value ? html`${plain(job.tenant, 40)}<small>${plain(job.lane, 40)}</small>` : plain(job.lane, 40)) },
     { head: "Submitted", cell: "n drop r", show: (/** @type {Job} */ job) => html`<${Moment} at=${job.submitted_at} />` },
     { head: "Took", cell: "n drop r", show: took },
   ];
   return html`<${Table} label="Jobs" items=${page.items} keyOf=${keyOf} nameOf=${jobName} selection=${acts ? selection : null} columns=${columns} menu=${acts ? (/** @type {Job} */ job) => html`<${JobMenu} job=${job} reload=${reload} />` : null} />
-    <${Bulk} selection=${selection} noun="job" total=${total}><${BulkActs} filter=${filter} selection=${selection} reload=${reload} jobs=${page.items} /><//>
+    <${Bulk} selection=${selection} noun="job" total=${total}><${BulkActs} filter=${filter} counts=${counts} selection=${selection} reload=${reload} jobs=${page.items} /><//>
     <${Unreadable} page=${page} /><${Pages} page=${page} total=${total} />`;
 }
 
-/** Only what can do something for a selected job. @param {{filter: Record<string, any>, selection: import("../parts/bulk.js").Selection, reload: () => void, jobs: Job[]}} props */
-function BulkActs({ filter, selection, reload, jobs }) {
-  const states = new Set(selection.all ? (filter.state ? [filter.state] : TABS.map(([, state]) => state)) : jobs.filter(({ id }) => selection.has(id)).map(({ state }) => state));
-  const has = (/** @type {string[]} */ ...some) => some.some((state) => states.has(/** @type {any} */ (state)));
+/** Only what can do something for a selected job.
+ * @param {{filter: Record<string, any>, counts: import("../wire.js").JobCountsResponse | null, selection: import("../parts/bulk.js").Selection, reload: () => void, jobs: Job[]}} props */
+function BulkActs({ filter, counts, selection, reload, jobs }) {
+  /** How many of all that match, or of the selected rows, are in a state. @param {import("../wire.js").JobState} state */
+  const count = (state) => (selection.all ? (filter.state && filter.state !== state ? 0 : counts?.[state]) : jobs.filter((job) => selection.has(job.id) && job.state === state).length);
+  const has = (/** @type {import("../wire.js").JobState[]} */ ...some) => some.some(count);
   const shared = { noun: "job", filter, selection, reload };
-  return html`${may("operate") && has("failed", "cancelled") && html`<${BulkAction} ...${shared} path="/v1/jobs:retry" verb="Retry" words="They run again, with all their tries." />`}
+  return html`${may("operate") && (has("failed") || ((!selection.all || filter.state === "cancelled") && has("cancelled"))) && html`<${BulkAction} ...${shared} path="/v1/jobs:retry" verb="Retry" words="They run again, with all their tries." />`}
     ${may("submit") && has("pending", "dispatched", "running") && html`<${BulkAction} ...${shared} path="/v1/jobs:cancel" verb="Cancel" danger words="Waiting jobs are cancelled, running ones are asked to stop." />`}
     ${may("operate") && has("pending") && html`<${BulkAction} ...${shared} path="/v1/jobs:reprioritize" verb="Reprioritize" words="Waiting jobs get this priority." priority />`}
-    ${may("operate") && selection.all && has("succeeded", "failed", "cancelled") && html`<${BulkAction} ...${shared} path="/v1/jobs:delete" verb="Delete" danger words="Ended jobs are deleted, with their results and errors." />`}`;
+    ${may("operate") && selection.all && has("succeeded", "failed", "cancelled") && html`<${BulkAction} ...${shared} path="/v1/jobs:delete" verb="Delete" danger words="Ended jobs are deleted, with their results and errors." />`}
+    ${!selection.all && !has("pending", "dispatched", "running", "failed", "cancelled") && html`<span class="q">Jobs that succeeded can't be retried or cancelled.</span>`}`;
 }
 
 /** @param {{job: Job}} props */
