@@ -358,7 +358,7 @@ def _load_ahead(services: ApiServices) -> Generator[None, None, LoadAhead]:
 
 
 def shown_load(found: LoadAhead, used: Sequence[int]) -> LoadResponse:
-    """Return the load as the API shows it: all jobs, the fullest definitions, what was ``used``, and what is too much."""
+    """Return the load as the API shows it: all jobs, the fullest definitions, what was ``used``, what is too much."""
     loads = found.loads[: _LOADS_MAX + 1]
     too_much = [
         ExcessResponse(from_ms=from_ms, to_ms=to_ms, summary=_in_words(load, needed))

@@ -53,6 +53,7 @@ async def test_trouble_comes_first_and_rows_have_one_menu_and_a_bar_once_they_ar
     scene: Scene, browser: Browser
 ) -> None:
     processes = scene.processes
+    await processes.put("/v1/definitions/sleep", {"max_concurrency": 3})
     await processes.schedule("z-fails", "1s", definition="sleep", payload={"seconds": "no"})
     await browser.open(f"{scene.url}/ui/schedules")
     await browser.until(lambda: "in a row" in browser.text("tbody tr:first-child"), "the one that fails, first")

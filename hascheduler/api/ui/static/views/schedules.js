@@ -136,5 +136,6 @@ function Trouble({ schedule, recent }) {
   ]);
   const shown = rows.find(([is]) => is);
   const warnings = schedule.warnings.map((warning) => html`<small class="warn">${plain(warning, 200)}</small>`);
-  return html`${shown && html`<${State} state=${shown[1]} word=${shown[2]} wrap />${shown[3] && html`<small><bdi>${plain(shown[3], 120)}</bdi></small>`}`}${warnings}`;
+  return html`${shown && html`<${State} state=${shown[1]} word=${shown[2]} wrap />${shown[3] && html`<small><bdi>${plain(shown[3], 120)}</bdi></small>`}`}
+    ${schedule.paused && shown?.[1] !== "paused" && html`<small><bdi>${plain(`paused: “${schedule.paused_because || "no reason given"}”`, 160)}</bdi></small>`}${warnings}`;
 }
