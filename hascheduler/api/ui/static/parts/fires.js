@@ -1,22 +1,11 @@
 // A preview: the next fires in the trigger's zone, and what each change of the clock does to them.
 import { html } from "../html.js";
-import { myZone, plain, span, time } from "../format.js";
+import { left, myZone, plain, span, time } from "../format.js";
 import { now } from "../live.js";
 import { cityOf } from "./trigger.js";
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-const YEAR_SHOWN_MS = 180 * DAY_MS;
+const YEAR_SHOWN_MS = 180 * 86_400_000;
 const UNTOUCHED = "none of its times";
-
-/** How long until an instant, in one unit: "18 h", "2 days". @param {number} ms */
-export function distance(ms) {
-  if (ms < MINUTE_MS) return ms < 1_000 ? "now" : `${Math.round(ms / 1_000)} s`;
-  if (ms < HOUR_MS) return `${Math.round(ms / MINUTE_MS)} min`;
-  if (ms < 2 * DAY_MS) return `${Math.round(ms / HOUR_MS)} h`;
-  return `${Math.round(ms / DAY_MS)} days`;
-}
 
 /** The time on a clock, with seconds only if there are some. @param {string} text  "…T03:00:00+02:00" */
 const onClock = (text) => text.slice(11, text.slice(17, 19) === "00" ? 16 : 19);
@@ -63,7 +52,7 @@ function Row({ fire, change, zone }) {
       ${fire.excluded && html`<small class="off">does not fire</small>`}${fire.note && html`<small class="warn">${plain(fire.note, 300)}</small>`}</td>
     ${zone !== "UTC" && html`<td class="n q m drop">${onClock(fire.nominal_at)}Z</td>`}
     ${zone !== myZone && myZone !== "UTC" && html`<td class="n q drop">${time(fire.nominal_at).replace(/:00$/, "")}</td>`}
-    <td class="r n q">${distance(Date.parse(fire.nominal_at) - now.value)}</td></tr>`;
+    <td class="r n q">${left(fire.nominal_at, now.value)}</td></tr>`;
 }
 
 /** The changes of the clock in the next 400 days that move a fire. @param {{preview: import("../wire.js").PreviewResponse, zone: string, columns: number}} props */

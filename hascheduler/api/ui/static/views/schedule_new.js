@@ -1,11 +1,12 @@
 // New schedule: a form and JSON of one document, and while one types, when it would fire and how full it is then.
 import { html, signal, useEffect, useState } from "../html.js";
 import { post, request, stringify } from "../api.js";
-import { clock, counted, myZone, number, shortTime } from "../format.js";
+import { clock, counted, left, myZone, number, shortTime } from "../format.js";
 import { now, picture } from "../live.js";
 import { Failure } from "../parts/basic.js";
+import { isObject } from "../parts/difference.js";
 import { JsonField, readJson } from "../parts/edit.js";
-import { Fires, distance } from "../parts/fires.js";
+import { Fires } from "../parts/fires.js";
 import { triggerWords } from "../parts/trigger.js";
 import { CalendarField, TriggerFields, ZoneField, dailyOf } from "../parts/trigger_fields.js";
 import { useData } from "../query.js";
@@ -31,14 +32,12 @@ const first = () => stringify({
   job: { definition: "", payload: {} },
 }, 2);
 
-/** @param {string} text @returns {{body: any, error: any}} */
+/** @param {string} text @returns {{value?: any, error?: any}} */
 function read(text) {
   try {
-    const body = readJson(text);
-    if (typeof body !== "object" || body === null || Array.isArray(body)) throw new Error("A schedule is an object: { … }");
-    return { body, error: null };
+    return { value: readJson(text) };
   } catch (error) {
-    return { body: null, error };
+    return { error };
   }
 }
 
@@ -47,9 +46,10 @@ export default function ScheduleNew() {
   const [isJson, choose] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
   const [busy, setBusy] = useState(false);
-  const { body, error: wrong } = read(draft.value);
+  const { value, error: wrong } = read(draft.value);
+  const body = isObject(value) ? value : null;
   const change = (/** @type {any} */ changes) => {
-    const next = Object.entries({ ...read(draft.value).body, ...changes }).filter(([, value]) => value !== undefined);
+    const next = Object.entries({ ...read(draft.value).value, ...changes }).filter(([, value]) => value !== undefined);
     draft.value = stringify(Object.fromEntries(next), 2);
   };
   const create = async (/** @type {any} */ event) => {
@@ -128,22 +128,13 @@ function Runs({ job, change }) {
 /** @param {{job: any, change: (changes: any) => void}} props */
 function Payload({ job, change }) {
   const [text, type] = useState(stringify(job.payload ?? null, 2));
-  const { error } = readAny(text);
+  const { error } = read(text);
   return html`<div class="field"><label for="payload">Payload</label>
     <textarea id="payload" class="m" rows="4" spellcheck=${false} autocapitalize="off" value=${text} onInput=${(/** @type {any} */ event) => {
       type(event.target.value);
-      const now = readAny(event.target.value);
+      const now = read(event.target.value);
       if (!now.error) change({ job: { ...job, payload: now.value } });
     }}></textarea>${error ? html`<p class="bad">${error.message}</p>` : html`<p class="q">JSON, as the handler gets it.</p>`}</div>`;
-}
-
-/** @param {string} text @returns {{value?: any, error?: any}} */
-function readAny(text) {
-  try {
-    return { value: readJson(text) };
-  } catch (error) {
-    return { error };
-  }
 }
 
 /** The next fires of what is typed, asked for once one stops typing. @param {{body: any}} props */
@@ -171,7 +162,7 @@ function Preview({ body }) {
   return html`<section class="card sticky" aria-label="Preview"><div class="top"><h2>Next fires</h2>${isCurrent && !found.error
       ? html`<span class="s ok good q">follows what you type</span>` : isCurrent ? html`<span class="s x bad q">not a rule yet</span>` : html`<span class="s ring off q">asking…</span>`}</div>
     <${Failure} error=${isCurrent ? found.error : null} />
-    ${found.preview && html`${next && html`<p role="status">Next: <b>${shortTime(next.nominal_at, found.preview.timezone)}</b>, in ${distance(Date.parse(next.nominal_at) - now.value)}.</p>`}
+    ${found.preview && html`${next && html`<p role="status">Next: <b>${shortTime(next.nominal_at, found.preview.timezone)}</b>, in ${left(next.nominal_at, now.value)}.</p>`}
       <${Fires} preview=${found.preview} /><${Busy} fires=${found.preview.fires} />`}</section>`;
 }
 

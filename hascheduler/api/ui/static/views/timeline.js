@@ -13,8 +13,6 @@ const HOUR_MS = 3_600_000;
 const GRID_MS = 6 * HOUR_MS;
 const BAR_MS = HOUR_MS / 2;
 const PLOT = 150;
-/** So many buckets in a row are drawn as one band. */
-const BAND_MIN = 3;
 const NAMED_MAX = 3;
 /** How close to the end or to now a label of the axis may be, in per cent of it. */
 const NEAR = 4;
@@ -92,23 +90,19 @@ function Causes({ page, excess }) {
   return html`Most of it${page.next ? ", on this page" : ""}: ${most.slice(0, NAMED_MAX).map(({ name }, row) => html`${row ? ", " : ""}<${ScheduleLink} name=${name} />`)}${most.length > NAMED_MAX ? ` and ${number(most.length - NAMED_MAX)} more` : ""}.`;
 }
 
-/** The lines of the axis, each with its label; `drop`: not shown on a narrow screen. @param {Page} page @param {Scale} x */
-function hoursOf(page, x) {
+/** The lines of the axis and their labels. @param {{page: Page, x: Scale, y: number, height: number}} props  `y`: of the labels, 0 for none */
+function Grid({ page, x, y, height }) {
   const now = Date.parse(page.now);
   const offset = new Date(now).getTimezoneOffset() * 60_000;
-  const hours = [];
+  const lines = [];
   for (let at = Math.ceil((page.from_ms - offset) / GRID_MS) * GRID_MS + offset; at <= page.to_ms; at += GRID_MS) {
-    const text = clock(at);
-    const isNear = Math.abs(x(at) - x(now)) < NEAR || x(at) < NEAR / 2 || x(at) > 100 - NEAR / 2;
-    hours.push({ x: `${x(at)}%`, label: isNear ? "" : text === "00:00" ? `${new Date(at).toLocaleDateString("en-GB", { weekday: "short" })} 00:00` : text, drop: text !== "00:00" && text !== "12:00" });
+    const [place, text] = [`${x(at)}%`, clock(at)];
+    const hasRoom = Math.abs(x(at) - x(now)) > NEAR && x(at) > NEAR / 2 && x(at) < 100 - NEAR / 2;
+    const day = text === "00:00" ? `${new Date(at).toLocaleDateString("en-GB", { weekday: "short" })} ` : "";
+    if (height) lines.push(html`<line class="grid" x1=${place} x2=${place} y1="0" y2=${height} />`);
+    if (y && hasRoom) lines.push(html`<text class=${text === "00:00" || text === "12:00" ? "" : "drop"} x=${place} y=${y} text-anchor="middle">${day}${text}</text>`);
   }
-  return hours;
-}
-
-/** @param {{page: Page, x: Scale, y: number, height: number}} props  `y`: of the labels, 0 for none */
-function Grid({ page, x, y, height }) {
-  return hoursOf(page, x).map((hour) => html`${height > 0 && html`<line class="grid" x1=${hour.x} x2=${hour.x} y1="0" y2=${height} />`}
-    ${y > 0 && hour.label && html`<text class=${hour.drop ? "drop" : ""} x=${hour.x} y=${y} text-anchor="middle">${hour.label}</text>`}`);
+  return lines;
 }
 
 /** The largest value of each half hour, as bars. @param {(number | null)[]} values @param {number} from @param {number} everyMs */
@@ -187,19 +181,7 @@ function Numbers({ row }) {
     <small>${row.note ? html`<span class="bad">${plain(row.note, 120)}</span>` : row.ahead_count > 0 && `about ${span(row.expected_ms)} each`}</small>`;
 }
 
-/** A kind's bands and single marks; runs of buckets become a band. @param {Map<number, any>} buckets  by their number */
-function runsOf(buckets) {
-  /** @type {{first: number, end: number}[]} */
-  const runs = [];
-  for (const bucket of [...buckets.keys()].sort((one, other) => one - other)) {
-    const last = runs.at(-1);
-    if (last && bucket <= last.end) last.end = bucket + 1;
-    else runs.push({ first: bucket, end: bucket + 1 });
-  }
-  return runs.flatMap((run) => (run.end - run.first >= BAND_MIN ? [run] : Array.from({ length: run.end - run.first }, (_, step) => ({ first: run.first + step, end: run.first + step + 1 }))));
-}
-
-/** Places that are closer than a mark is wide, as one. @param {number[]} places @returns {[number, number][]} */
+/** Places that are closer than marks are wide, as one band each. @param {number[]} places @returns {[number, number][]} */
 function groups(places) {
   /** @type {[number, number][]} */
   const found = [];
@@ -211,21 +193,20 @@ function groups(places) {
   return found;
 }
 
-/** The past of a row by kind: which buckets have such a fire. @param {Row} row @param {Page} page */
+/** The buckets of the past of a row that have a fire of each kind. @param {Row} row @param {Page} page */
 function kindsOf(row, page) {
-  /** @type {Record<string, Map<number, boolean>>} */
-  const kinds = { ok: new Map(), off: new Map(), late: new Map(), bad: new Map() };
+  const kinds = { ok: new Set(), off: new Set(), late: new Set(), bad: new Set() };
   for (const [bucket, fired, late = 0, failed = 0] of row.fired) {
-    if (fired > late + failed) kinds.ok.set(bucket, true);
-    if (late) kinds.late.set(bucket, true);
-    if (failed) kinds.bad.set(bucket, true);
+    if (fired > late + failed) kinds.ok.add(bucket);
+    if (late) kinds.late.add(bucket);
+    if (failed) kinds.bad.add(bucket);
   }
   const bucketOf = (/** @type {number} */ at) => Math.max(0, Math.floor((at - page.from_ms) / page.bucket_ms));
   for (const { verdict, from_ms, to_ms } of row.passed_over) {
     const kind = verdict === "missed" || verdict === "unstorable" ? kinds.bad : kinds.off;
-    for (let bucket = bucketOf(from_ms); bucket <= bucketOf(to_ms); bucket += 1) kind.set(bucket, true);
+    for (let bucket = bucketOf(from_ms); bucket <= bucketOf(to_ms); bucket += 1) kind.add(bucket);
   }
-  return kinds;
+  return Object.entries(kinds);
 }
 
 const BANDS = /** @type {Record<string, string>} */ ({ ok: "k-ok", off: "k-o", late: "k-late", bad: "k-x" });
@@ -233,17 +214,14 @@ const BANDS = /** @type {Record<string, string>} */ ({ ok: "k-ok", off: "k-o", l
 /** @param {{row: Row, page: Page, x: Scale}} props */
 function Line({ row, page, x }) {
   const now = Date.parse(page.now);
-  const at = (/** @type {number} */ bucket) => page.from_ms + bucket * page.bucket_ms;
   const { fired, late, failed, missed } = countsOf(row);
   const words = `${counted(fired, "fire")}, ${number(failed)} failed, ${number(missed)} missed, ${number(late)} late; ${row.paused ? "paused" : `${number(row.ahead_count)} to come`}`;
+  const middle = (/** @type {number} */ bucket) => Math.min(x(now), x(page.from_ms + (bucket + 0.5) * page.bucket_ms));
   return html`<svg class="axis" role="img" aria-label=${words}><${Grid} page=${page} x=${x} y=${0} height=${22} />
     ${row.known_since_ms > page.from_ms && html`<rect class="k-z" x="0" width=${`${x(row.known_since_ms)}%`} y="10" height="2" />`}
-    ${Object.entries(kindsOf(row, page)).flatMap(([kind, buckets]) => runsOf(buckets).map(({ first, end }) => {
-      const middle = `${x(Math.min(now, at((first + end) / 2)))}%`;
-      if (end - first < BAND_MIN) return html`<${Mark} kind=${kind} x=${middle} />`;
-      return html`<rect class=${BANDS[kind]} x=${`${x(at(first))}%`} width=${`${Math.max(0.2, x(Math.min(now, at(end))) - x(at(first)))}%`} y=${kind === "ok" ? 7 : 9} height=${kind === "ok" ? 8 : 4} rx="2" />
-        ${kind !== "ok" && html`<${Mark} kind=${kind} x=${middle} />`}`;
-    }))}
+    ${kindsOf(row, page).flatMap(([kind, buckets]) => groups([...buckets].sort((one, other) => one - other).map(middle)).map(([first, last]) => html`
+      ${last > first && html`<rect class=${BANDS[kind]} x=${`${first}%`} width=${`${last - first}%`} y=${kind === "ok" ? 7 : 9} height=${kind === "ok" ? 8 : 4} rx="2" />`}
+      ${(kind !== "ok" || last === first) && html`<${Mark} kind=${kind} x=${`${(first + last) / 2}%`} />`}`))}
     ${row.ahead_ms.length
       ? groups(row.ahead_ms.map(x)).map(([first, last]) => html`<rect class="k-next" x=${`${first}%`} width=${last > first ? `${last - first}%` : "4"} y=${last > first ? 7 : 5.5} height=${last > first ? 8 : 11} rx="1" />`)
       : row.ahead_count > 0 && html`<rect class="k-next" x=${`${x(now) + 0.3}%`} width=${`${99.7 - x(now)}%`} y="7" height="8" rx="2" />`}
