@@ -116,6 +116,7 @@ def services_of(
         ),
         registrations=WorkerRegistrations(replica.view, process.clock),
         failovers=MongoFailoverStore(database),
+        replicas_expected=settings.replicas_expected,
         schedule_limits=process.schedule_limits,
         tracer=process.tracer,
         metrics=process.metrics,

@@ -216,6 +216,13 @@ class Settings(BaseSettings):
         description="if no tokens are required: more host names, separated by commas, by which clients may reach the"
         " API, besides localhost, HTTP_HOST and ADVERTISE_HOST [none]",
     )
+    replicas_expected: int = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="how many replicas should be alive, for the verdict on the cluster; 0: the most that were alive"
+        " within the last hour [0]",
+    )
     ui: bool = Field(default=True, description="serve the dashboard at /ui; false: /ui answers 404 [true]")
     ui_name: str = Field(
         default="",

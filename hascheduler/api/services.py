@@ -21,6 +21,7 @@ from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.routing.long_poll import SharedResult, SharedWaits
+from hascheduler.api.routing.recent_reads import RecentReads
 from hascheduler.dispatch.schedules.load_ahead import LoadAhead
 from hascheduler.dispatch.schedules.trouble import Late
 from hascheduler.ports import (
@@ -83,6 +84,9 @@ class ApiServices:
     late: SharedResult[Late] = field(default_factory=partial(SharedResult, 10_000))
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
+    replicas_expected: int = 0
+    """How many replicas should be alive; 0: as many as were alive within the last hour."""
+    recent: RecentReads = field(default_factory=RecentReads)
     is_one_of_several: bool = False
     """True if other schedulers hold other tenants.
 

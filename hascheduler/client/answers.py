@@ -135,6 +135,45 @@ class ShardResponse(Answer):
     followed: bool
 
 
+class UncheckedRuleResponse(Answer):
+    rule: str
+    reason: str
+
+
+class HealthLinkResponse(Answer):
+    view: str
+    name: str | None
+    query: Mapping[str, str]
+
+
+class HealthProblemResponse(Answer):
+    severity: Literal["page", "ticket"]
+    rule: str
+    text: str
+    evidence: str | None
+    since: datetime | None
+    runbook: str | None
+    link: HealthLinkResponse | None
+
+
+class HealthCountsResponse(Answer):
+    failed_jobs: int | None
+    failing_schedules: int | None
+    late_schedules: int | None
+
+
+class HealthResponse(Answer):
+    state: Literal["good", "warning", "critical", "unknown"]
+    title: str
+    text: str
+    checked: tuple[str, ...]
+    unchecked: tuple[UncheckedRuleResponse, ...]
+    problems: tuple[HealthProblemResponse, ...]
+    counts: HealthCountsResponse
+    replicas_expected: int
+    replicas_alive: int
+
+
 class ClusterResponse(Answer):
     replica_id: str
     leading: bool
@@ -153,6 +192,7 @@ class ClusterResponse(Answer):
     mirrors_differ: tuple[str, ...]
     quarantine: tuple[QuarantinedResponse, ...]
     shards: tuple[ShardResponse, ...]
+    health: HealthResponse | None
 
 
 class DrainedResponse(Answer):

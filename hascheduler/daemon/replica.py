@@ -169,6 +169,7 @@ class Replica:
             publisher=self._publisher,
             invariants=self._invariants,
             digests=self._digests,
+            events=self.events,
             ended=self._ended,
             dispatched=self._dispatched,
             clock=clock,
@@ -279,6 +280,7 @@ class Replica:
 
     def _status(self, beat: int) -> ReplicaStatus:
         self.view.observe_leader()
+        self.view.history()  # so that it has no gap while nobody asks
         return ReplicaStatus(
             id=self._config.replica_id,
             name=self._config.name,
@@ -296,5 +298,6 @@ class Replica:
             marks=self._digests.published,
             last_check=self._invariants.last_check,
             decision_lag_ms=self._stepper.decision_lag_ms,
+            broker_accepting=self._publisher.accepting,
             zone_data=ZONE_DATA_VERSION,
         )

@@ -13,6 +13,7 @@ from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.loop.stepper import Stepper
+from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.daemon.readiness import Readiness, stored_version
@@ -20,6 +21,7 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
 from hascheduler.dispatch.queue.criteria import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
+from hascheduler.mirror.history import JobHistory
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
@@ -58,6 +60,7 @@ class ReplicaView:
     publisher: Publisher
     invariants: InvariantChecker
     digests: DigestCheck
+    events: EventLog
     ended: Waiters
     dispatched: Waiters
     clock: Clock
@@ -68,6 +71,7 @@ class ReplicaView:
         self._busy = 1.0
         self._unschedulable: frozenset[str] = frozenset()
         self._recheck_at_ms: int = self.clock.mono_ms()
+        self._history = JobHistory(self.clock.mono_ms(), self.events.totals)
 
     @property
     def ready(self) -> bool:
@@ -169,6 +173,9 @@ class ReplicaView:
     def copied_partitions(self) -> SomeOf[int]:
         return self.feeder.mirror.silent_partitions
 
+    def overdue_schedules(self, before_ms: int) -> Sequence[ScheduleRef]:
+        return self.core.overdue_schedules(before_ms)
+
     def schedules_on(self, calendar: str) -> list[str]:
         return self.core.schedules_on(calendar)
 
@@ -185,6 +192,14 @@ class ReplicaView:
     def token(self, digest: str) -> Token | None:
         token: Token | None = self.feeder.mirror.nouns(Collection.TOKENS).get(digest)
         return token
+
+    def history(self) -> JobHistory:
+        mirror = self.feeder.mirror
+        levels = {state: mirror.live_counts.jobs.get(state, 0) for state in ("pending", "running")}
+        levels["slots"] = sum(processors_by_state(mirror, self.core)[1].values())
+        levels["replicas"] = sum(not self.heartbeat.is_silent(id) for id in mirror.nouns(Collection.REPLICAS))
+        self._history.sample(self.clock.mono_ms(), self.events.totals, levels)
+        return self._history
 
     def cluster(self) -> Cluster:
         mirror = self.feeder.mirror

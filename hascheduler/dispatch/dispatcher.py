@@ -60,6 +60,7 @@ from hascheduler.model.partition import partition_key, partition_of, partition_o
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.retry import lost_text, tries_text
+from hascheduler.schema.schedule import ScheduleRef
 
 _Found = TypeVar("_Found")
 
@@ -145,6 +146,10 @@ class Dispatcher:
     def unreadable_schedules(self) -> Mapping[str, str]:
         """Return the schedules whose times can't be computed, so that they do not fire, with the reasons."""
         return self._times.due_times.unreadable
+
+    def overdue_schedules(self, before_ms: int) -> list[ScheduleRef]:
+        """Return schedules that may be late, see `SchedulePlanner.overdue`."""
+        return self._times.overdue(before_ms)
 
     def schedules_on(self, calendar: str) -> list[str]:
         """Return the schedules that use that calendar."""

@@ -8,9 +8,11 @@ Varghese and Lauck, Hashed and Hierarchical Timing Wheels, SOSP 1987 (their sche
 
 import heapq
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 _SWEEP_MIN = 1_024
+_LOOKED_MAX = 100_000
 _BIN_MS = 5 * 60_000
 
 
@@ -61,6 +63,25 @@ class Timers:
                 return at_ms
             heapq.heappop(self._soon)
         return None
+
+    def before(self, at_ms: int) -> Iterator[str]:
+        """Yield names that come before that instant, in no order, and perhaps more than once; remove none.
+
+        Look at `_LOOKED_MAX` entries at most: if there are more, some are left out.
+        """
+        self.next_at()  # nearly always this ends the search, as it drops the outdated entries before the first live one
+        names = chain(self._soon_before(at_ms), *(self._later[bin] for bin in self._bins if bin * _BIN_MS < at_ms))
+        for name in islice(names, _LOOKED_MAX):
+            if self._at.get(name, at_ms) < at_ms:
+                yield name
+
+    def _soon_before(self, at_ms: int) -> Iterator[str]:
+        places = [0]
+        while places:
+            place = places.pop()
+            if place < len(self._soon) and self._soon[place][0] < at_ms:  # else nothing below it comes before either
+                places += (2 * place + 1, 2 * place + 2)
+                yield self._soon[place][1]
 
     def take_due(self, now: int, limit: int) -> Iterator[tuple[str, int]]:
         """Remove and yield the names that are due, earliest first and then by name, at most ``limit``."""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
+from hascheduler.mirror.history import JobHistory
 from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.schema_version import UNSTATED_VERSION
@@ -176,6 +177,12 @@ class ClusterView(Protocol):
     def copied_partitions(self) -> Collection[int]:
         """Return the partitions whose documents here are copies: they are counted where they come from."""
 
+    def overdue_schedules(self, before_ms: int) -> Sequence[ScheduleRef]:
+        """Return schedules that may be late, among them all with an undecided time that was due before then.
+
+        The work is bounded: if there are thousands, some are left out.
+        """
+
     def schedules_on(self, calendar: str) -> list[str]:
         """Return the schedules that use the calendar of that name."""
 
@@ -191,6 +198,9 @@ class ClusterView(Protocol):
         """Return the token whose secret hashes to that; it may have expired."""
 
     def cluster(self) -> Cluster: ...
+
+    def history(self) -> JobHistory:
+        """Return the last hour of the jobs of all tenants, up to now; call this at least once a minute."""
 
     def gauges(self) -> Gauges: ...
 

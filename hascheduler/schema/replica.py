@@ -60,7 +60,7 @@ class ReplicaStatus(ReplicaFields):
 
     ``reads`` is the newest form of documents that it reads. ``marks`` are its digests at points of the stream that all
     replicas pass, newest last. ``decision_lag_ms`` is how long its decisions take to be applied; None if it makes none,
-    or runs 0.2.0.
+    or runs 0.2.0. ``broker_accepting``: RabbitMQ takes its messages; None in 0.2.0.
     """
 
     beat: Integer
@@ -68,6 +68,7 @@ class ReplicaStatus(ReplicaFields):
     marks: tuple[tuple[str, str], ...] = ()
     last_check: LastCheck | None = None
     decision_lag_ms: Integer | None = None
+    broker_accepting: Flag | None = None
 
     @classmethod
     def from_stored(cls, document: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.problems import problem
 from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.ops.health_rules import summary_of
 from hascheduler.api.ui.live import BUSIEST_MAX
 from hascheduler.errors import InvalidInput
 from hascheduler.shards.layout import Layout
@@ -195,7 +196,7 @@ _QUARANTINE_MAX = 100
 _OF_ROW = ("leader", "unready_reason", "stream_lag_ms", "journal_seq")
 _READ = frozenset({*_OF_ROW, "leading", "replicas", "counts", "findings", "mirrors_differ", "quarantine"})
 _UNANSWERED = "no replica that hosts it answers"
-_NO_LEADER, _NO_LEADER_OF_SHARD = "HaschedulerNobodyLeads", "HaschedulerShardWithoutLeader"
+_NO_LEADER_OF_SHARD = {"severity": "page", "rule": "leader", "runbook": "HaschedulerShardWithoutLeader"}
 _LIVE = ("pending", "dispatched", "running")
 
 
@@ -235,6 +236,7 @@ def cluster_as_one(names: Sequence[str], own: Sequence[Body | None], served: Seq
         "mirrors_differ": sorted({name for each in answered for name in each["mirrors_differ"]}),
         "quarantine": [document for each in answered for document in each["quarantine"]][:_QUARANTINE_MAX],
         "shards": rows,
+        "health": _health(names, known),
     }
 
 
@@ -284,29 +286,61 @@ def picture_as_one(names: Sequence[str], answers: Sequence[Body | None]) -> Body
         "cluster": cluster_as_one(names, [each and each["cluster"] for each in answers], served),
         "processors": home["processors"] and processors([each for each in served if each is not None]),
         "slots": sums(each["slots"] for each in answered),
-        "alerts": _alerts(names, answers),
-        "numbers": sums(each["numbers"] for each in answered),
+        "numbers": _numbers([each["numbers"] for each in answered]),
         "lanes": _busiest([each["lanes"] for each in answered]),
         "tenants": _busiest([each["tenants"] for each in answered]),
     }
 
 
-def _alerts(names: Sequence[str], answers: Sequence[Body | None]) -> Sequence[Body]:
-    """Return each alert once, the most urgent first; the text of a shard's own alert begins with its name."""
-    found: dict[str, Body] = {}
-    for index, (name, each) in enumerate(zip(names, answers, strict=True)):
+def _numbers(answers: Sequence[Body]) -> Body:
+    waits = [each.get("oldest_wait_ms") for each in answers]
+    return {
+        **{name: sum(each[name] for each in answers) for name in _LIVE},
+        "oldest_wait_ms": max((wait_ms for wait_ms in waits if wait_ms is not None), default=None),
+        "per_minute": sums(each.get("per_minute", {}) for each in answers),  # a shard of an older release sends none
+    }
+
+
+def _health(names: Sequence[str], own: Sequence[Body | None]) -> Body | None:
+    """Return the verdict on all shards: each problem once, those of other shards than the home with the shard's name.
+
+    None if the home runs an older release.
+    """
+    home: Body | None = (own[0] or {}).get("health")
+    if home is None:
+        return None
+    problems: dict[str, Body] = {}
+    unchecked: list[Body] = []
+    healths = [each and each.get("health") for each in own]
+    for index, (name, each, health) in enumerate(zip(names, own, healths, strict=True)):
         if each is None:
             text = f"No replica that hosts shard {name} answers: its jobs and schedules are not shown."
-            found[text] = {"severity": "page", "runbook": _NO_LEADER_OF_SHARD, "text": text}
-            continue
-        for alert in each["alerts"]:
-            if index and alert["runbook"] == _NO_LEADER:
-                text = f"No replica leads shard {name}: its schedules do not fire and its jobs do not start."
-                found[text] = {**alert, "runbook": _NO_LEADER_OF_SHARD, "text": text}
-            elif alert["text"] not in found:
-                text = f"Shard {name}: {alert['text']}" if index else alert["text"]
-                found[text] = {**alert, "text": text}
-    return sorted(found.values(), key=lambda alert: alert["severity"] != "page")
+            problems[text] = {"evidence": None, "since": None, "link": None, **_NO_LEADER_OF_SHARD, "text": text}
+        elif health is None:
+            unchecked.append({"rule": f"Shard {name}", "reason": "its replica runs an older release"})
+        else:
+            of_shard = f" (shard {name})" if index else ""
+            unchecked += [{**one, "rule": one["rule"] + of_shard} for one in health["unchecked"]]
+            for problem in health["problems"]:
+                text = f"{problem['text'].removesuffix('.')}{of_shard}."
+                if index and problem["rule"] == _NO_LEADER_OF_SHARD["rule"]:
+                    text = f"No replica leads shard {name}: its schedules do not fire and its jobs do not start."
+                    problems[text] = {**problem, **_NO_LEADER_OF_SHARD, "text": text}
+                elif problem["text"] not in problems:
+                    problems[text] = {**problem, "text": text}
+    ordered = sorted(problems.values(), key=lambda each: each["severity"] != "page")
+    known = [each for each in healths if each is not None]
+    counts = {name: [each["counts"][name] for each in healths if each] for name in home["counts"]}
+    return {
+        **home,
+        **summary_of([(each["severity"], each["text"]) for each in ordered], [each["rule"] for each in unchecked]),
+        "problems": ordered,
+        "checked": [rule for rule in home["checked"] if all(rule in each["checked"] for each in known)],
+        "unchecked": unchecked,
+        "counts": {
+            name: None if None in each or len(each) < len(names) else sum(each) for name, each in counts.items()
+        },
+    }
 
 
 def _busiest(answers: Sequence[Body | None]) -> Body | None:

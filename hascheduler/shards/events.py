@@ -29,9 +29,10 @@ from starlette.datastructures import QueryParams
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.ops.events import KEEPALIVE
-from hascheduler.api.ui.live import EVERY_MS, HISTORY_MAX
+from hascheduler.api.ui.live import EVERY_MS
 from hascheduler.errors import InvalidInput
 from hascheduler.lifecycle import in_time
+from hascheduler.mirror.history import POINTS_MAX
 from hascheduler.shards.answers import STRANGE, picture_as_one
 from hascheduler.shards.following import FollowedShard, Piece, send_as_one
 from hascheduler.shards.peers import Place
@@ -122,21 +123,23 @@ async def _pictures(followed: Sequence[FollowedShard], news: asyncio.Event) -> A
     names = [each.place.name for each in followed]
     last: dict[str, Mapping[str, Any]] = {}
     histories: dict[str, Mapping[str, Any]] = {}
-    shown_s, is_first = -EVERY_MS / 1_000, True
+    shown_s, is_first, has_history = -EVERY_MS / 1_000, True, False
     while not followed[0].is_over:
         news.clear()
         for name, each in zip(names, followed, strict=True):
             for piece in each.taken():
                 with suppress(*STRANGE):
                     (last if piece.type == "picture" else histories)[name] = orjson.loads(piece.data)
+                    has_history |= piece.type == "history" and name == names[0]  # a point of the home stands for all
             if loop.time() - each.received_s >= _PICTURE_OLD_S:
                 last.pop(name, None)
         now_s = loop.time()
         is_whole = len(last) == len(followed) or now_s - began_s >= HELD_BACK_MAX_S
         if names[0] in last and now_s - shown_s >= EVERY_MS / 1_000 and (is_whole or not is_first):
             with suppress(*STRANGE):
-                if is_first and histories:
-                    yield _event("history", _history_as_one(list(histories.values())))
+                if has_history:
+                    has_history = False
+                    yield _event("history", _history_as_one([histories[name] for name in names if name in histories]))
                 yield _event("picture", picture_as_one(names, [last.get(name) for name in names]))
             shown_s, is_first = now_s, False
         yield b""
@@ -148,9 +151,9 @@ def _event(type: str, data: object) -> bytes:
 
 
 def _history_as_one(histories: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the summed history, aligned at the newest second; a shorter history counts as 0 further back."""
+    """Return the summed history, aligned at the newest point; a shorter history counts as 0 further back."""
     series = {}
     for name in histories[0]["series"]:
         from_newest = zip_longest(*(reversed(each["series"][name]) for each in histories), fillvalue=0)
-        series[name] = [sum(values) for values in islice(from_newest, HISTORY_MAX)][::-1]
+        series[name] = [sum(values) for values in islice(from_newest, POINTS_MAX)][::-1]
     return {**histories[0], "series": series}

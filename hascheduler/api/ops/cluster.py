@@ -19,14 +19,16 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import AdminOfAll, OperatorOfAll, Viewer
 from hascheduler.api.middleware.overload import RECORDING_S_MAX
+from hascheduler.api.ops.cluster_health import health
+from hascheduler.api.ops.health_rules import HealthResponse
 from hascheduler.api.routing.revisions import TRIES_MAX
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.services import Services
+from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.leadership import LeaseRecord
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
-from hascheduler.ports import FAILOVERS_MAX, Cluster, Recording, ResourceStore
+from hascheduler.ports import FAILOVERS_MAX, Recording, ResourceStore
 from hascheduler.schema.failover import Failover
 from hascheduler.schema.forms import Instant, Integer, Text, span
 from hascheduler.schema.noun import AS_REQUEST, Part, read_document
@@ -146,22 +148,26 @@ class ClusterResponse(Part):
     shards: list[ShardResponse] = Field(default=[])
     """The shards, the home first; empty in a deployment of one. The leader, journal and stream above are those of
     the home, the counts those of all shards"""
+    health: HealthResponse | None = None
+    """The verdict on all of it, and what is wrong"""
 
 
 @router.get("")
 async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
     """Get the leader, the replicas and what is wrong, as the answering replica sees it now."""
-    return show_cluster(services.view.cluster(), services.view.unready_reason, of_all=caller.only is None)
+    return await show_cluster(services, caller.only)
 
 
-def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> ClusterResponse:
-    """Return the cluster. Documents that can't be read are shown only to tokens ``of_all`` tenants."""
+async def show_cluster(services: ApiServices, tenant: str | None) -> ClusterResponse:
+    """Return the cluster for the tokens of that tenant; only those for all tenants (None) see unreadable documents."""
+    verdict = await health(services, tenant)
+    cluster = services.view.cluster()
     found = cluster.last_check
     return ClusterResponse(
         replica_id=cluster.replica_id,
         leading=cluster.leading,
         ready=cluster.ready,
-        unready_reason=unready_reason,
+        unready_reason=services.view.unready_reason,
         leader=_leader(cluster.lease),
         stream_lag_ms=cluster.stream_lag_ms,
         position=cluster.position,
@@ -175,8 +181,9 @@ def show_cluster(cluster: Cluster, unready_reason: str, *, of_all: bool) -> Clus
         mirrors_differ=list(cluster.differing),
         quarantine=[
             QuarantinedResponse(collection=collection, id=id, reason=reason)
-            for collection, id, reason in (cluster.quarantine if of_all else ())
+            for collection, id, reason in (cluster.quarantine if tenant is None else ())
         ],
+        health=verdict,
     )
 
 

@@ -3,21 +3,22 @@
 ::
 
     event: picture
-    data: {"at": …, "cluster": {as /v1/cluster}, "processors": {as /v1/processors}, "alerts": […], "numbers": {…},
+    data: {"at": …, "cluster": {as /v1/cluster}, "processors": {as /v1/processors}, "numbers": {…},
            "lanes": {"items": [{"name": …, "pending": …, "waited_ms": …}, …], "whole": true}, "tenants": {…}}
 
-    event: history        once, at the beginning: the same numbers of the last minutes, if pages were open
-    data: {"every_ms": 1000, "until": …, "series": {"pending": […], …}}
+    event: history        at the beginning, and whenever it has a new point: at most the last hour, oldest first
+    data: {"every_ms": 30000, "until": …, "series": {"pending": […], …}}
 
 Each picture is complete, so a client that reconnects, to this replica or to another, needs no earlier one. The picture
-is made from the mirror, once a second for all its followers (once for each tenant whose tokens follow); its numbers
-of events come from the replica's own events, and are counted only while it is followed. No page costs a cursor.
+is made from the mirror, once a second for all its followers (once for each tenant whose tokens follow). The replica
+always keeps the history of all tenants, from its own events; that of one tenant is kept only while it is followed. No
+page costs a cursor.
 
 A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -34,43 +35,38 @@ from hascheduler.api.ops.cluster import show_cluster
 from hascheduler.api.ops.events import EventStream
 from hascheduler.api.ops.processors import show_processors
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.api.ui.alerts import alerts
 from hascheduler.errors import Overloaded
+from hascheduler.mirror.history import COUNTED, JobHistory
+from hascheduler.mirror.history import EVERY_MS as HISTORY_EVERY_MS
 from hascheduler.model.event import EventType
 from hascheduler.model.values.instants import MonoMs
-from hascheduler.ports import Closing, ClusterView, EventFeed, EventFilter, Follower, Lagging, NewEvents
+from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, NewEvents
 from hascheduler.schema.forms import instant_text
 
 EVERY_MS = 1_000
-HISTORY_MAX = 300
-"""Five minutes."""
 BUSIEST_MAX = 50
 """How many lanes, and how many tenants, a picture has: those with the most jobs."""
 COMPARED_MAX = 5_000
 """If more have jobs, the replica does not search for the busiest once a second."""
 _RETRY_MS = 1_000
-_COUNTED = (
-    EventType.SUBMITTED,
-    EventType.STARTED,
-    EventType.SUCCEEDED,
-    EventType.FAILED,
-    EventType.CANCELLED,
-    EventType.RETURNED,
-)
 _LIVE = ("pending", "dispatched", "running")
 
 
 @dataclass(slots=True)
 class _Sight:
-    """The view of the tokens of one tenant, or of those for all tenants (None), and owner of its history."""
+    """The view of the tokens of one tenant, or of those for all tenants (None).
+
+    It owns the history of its tenant and the ``totals`` of that tenant's events; those of all are the replica's.
+    """
 
     tenant: str | None
+    history: JobHistory
+    totals: Counter[EventType] = field(default_factory=Counter)
     events: Follower | None = None
     counting: ExitStack = field(default_factory=ExitStack)
     followed_by: int = 0
     made_at_ms: MonoMs | None = None
     picture: bytes = b""
-    history: deque[tuple[int, ...]] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
     making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -81,12 +77,13 @@ class LivePictures:
         self._sights: dict[tuple[int, str | None], _Sight] = {}
 
     @contextmanager
-    def followed(self, tenant: str | None, view: ClusterView) -> Iterator[_Sight]:
-        """Count events from the first follower on, until the last one has left."""
-        key = id(view), tenant  # the followers keep the view alive, so no other view has its id
+    def followed(self, tenant: str | None, services: ApiServices) -> Iterator[_Sight]:
+        """Keep the sight of that tenant from its first follower on, until the last one has left."""
+        key = id(services.view), tenant  # the followers keep the view alive, so no other view has its id
         sight = self._sights.get(key)
         if sight is None:
-            sight = self._sights[key] = _Sight(tenant)
+            history = services.view.history() if tenant is None else JobHistory(services.clock.mono_ms(), {})
+            sight = self._sights[key] = _Sight(tenant, history)
         sight.followed_by += 1
         try:
             yield sight
@@ -101,31 +98,31 @@ class LivePictures:
         async with sight.making:
             now = services.clock.mono_ms()
             if sight.made_at_ms is None or now - sight.made_at_ms >= EVERY_MS:
-                counted = await _counted(sight, services.events)
-                elapsed_ms = EVERY_MS if sight.made_at_ms is None else now - sight.made_at_ms
+                if sight.tenant is not None:
+                    await _count(sight, services.events)
+                sight.picture = await _picture(sight, services)
                 sight.made_at_ms = now
-                sight.picture = _picture(sight, services, counted, elapsed_ms)
         return sight.picture
 
 
-async def _counted(sight: _Sight, feed: EventFeed) -> Counter[str]:
-    """Return how many events of each type there were since the last call. Missed events are not counted."""
-    counted: Counter[str] = Counter()
+async def _count(sight: _Sight, feed: EventFeed) -> None:
+    """Count the events of a tenant since the last call. Missed events are not counted."""
     if sight.events is None:
         try:
-            which = EventFilter(frozenset(_COUNTED), tenant=sight.tenant)
+            which = EventFilter(frozenset(COUNTED), tenant=sight.tenant)
             sight.events = sight.counting.enter_context(feed.follow(None, which))
-        except Overloaded:  # no room: the picture shows no numbers of events
-            return counted
+        except Overloaded:  # no room: the picture counts no events
+            return
     while True:
         match await sight.events.next(0):
             case NewEvents(events) if events:
-                counted.update(event.type.value for event in events)
+                for event in events:
+                    sight.totals[event.type] += event.count or 1
             case Lagging() | Closing():
                 _stop_counting(sight)
-                return counted
+                return
             case _:
-                return counted
+                return
 
 
 def _stop_counting(sight: _Sight) -> None:
@@ -133,24 +130,26 @@ def _stop_counting(sight: _Sight) -> None:
     sight.counting.close()
 
 
-def _picture(sight: _Sight, services: ApiServices, counted: Counter[str], elapsed_ms: int) -> bytes:
+async def _picture(sight: _Sight, services: ApiServices) -> bytes:
+    shown_cluster = await show_cluster(services, sight.tenant)
     cluster, gauges = services.view.cluster(), services.view.gauges()
     live = gauges.jobs if sight.tenant is None else gauges.jobs_of_tenant.get(sight.tenant, {})
-    numbers = {state: live.get(state, 0) for state in _LIVE}
-    numbers |= {type.value: round(counted[type.value] * 1_000 / elapsed_ms) for type in _COUNTED}
-    sight.history.append(tuple(numbers.values()))
+    numbers: dict[str, Any] = {state: live.get(state, 0) for state in _LIVE}
+    if sight.tenant is None:
+        services.view.history()  # with a sample of now
+    else:
+        sight.history.sample(services.clock.mono_ms(), sight.totals, {**numbers, "slots": sum(gauges.slots.values())})
+    # How long the jobs of one tenant have waited is unknown, and how much of a lane belongs to it.
+    numbers["oldest_wait_ms"] = max(gauges.waited_ms.values(), default=None) if sight.tenant is None else None
+    numbers["per_minute"] = sight.history.per_minute()
     shown = {
         "at": instant_text(services.clock.wall_ms()),
-        "cluster": show_cluster(cluster, services.view.unready_reason, of_all=sight.tenant is None).model_dump(
-            mode="json", by_alias=True
-        ),
+        "cluster": shown_cluster.model_dump(mode="json", by_alias=True),
         "processors": None
         if sight.tenant is not None
         else show_processors(cluster).model_dump(mode="json", by_alias=True),
         "slots": dict(gauges.slots),
-        "alerts": [alert.shown() for alert in alerts(cluster, gauges, services.view.unready_reason)],
         "numbers": numbers,
-        # How much of a lane belongs to one tenant is unknown.
         "lanes": None if sight.tenant is not None else _busiest(gauges.jobs_of_lane, gauges.waited_ms),
         "tenants": _busiest(gauges.jobs_of_tenant if sight.tenant is None else {sight.tenant: live}),
     }
@@ -174,21 +173,24 @@ def _busiest(
 
 
 def _history(sight: _Sight, services: ApiServices) -> bytes:
-    names = (*_LIVE, *(type.value for type in _COUNTED))
-    columns = list(zip(*sight.history, strict=True)) or [() for _ in names]
-    shown: dict[str, Any] = {
-        "every_ms": EVERY_MS,
-        "until": instant_text(services.clock.wall_ms()),
-        "series": dict(zip(names, columns, strict=True)),
+    age_ms = services.clock.mono_ms() - sight.history.until_ms
+    shown = {
+        "every_ms": HISTORY_EVERY_MS,
+        "until": instant_text(services.clock.wall_ms() - age_ms),
+        "series": sight.history.series(),
     }
     return b"event: history\ndata: " + orjson.dumps(shown) + b"\n\n"
 
 
 async def _pieces(pictures: LivePictures, tenant: str | None, services: ApiServices) -> AsyncGenerator[bytes, None]:
-    """Yield the last minutes, then a picture a second until this replica stops."""
-    with pictures.followed(tenant, services.view) as sight:
-        yield f"retry: {_RETRY_MS}\n\n".encode() + _history(sight, services)
+    """Yield the last hour whenever it has a new point, and a picture a second, until this replica stops."""
+    with pictures.followed(tenant, services) as sight:
+        yield f"retry: {_RETRY_MS}\n\n".encode()
+        shown_until_ms = -1
         while not services.view.stopping:
+            if sight.history.until_ms != shown_until_ms:
+                shown_until_ms = sight.history.until_ms
+                yield _history(sight, services)
             yield await pictures.picture(sight, services)
             await asyncio.sleep(EVERY_MS / 1_000)
 
@@ -208,9 +210,11 @@ router = APIRouter(prefix="/cluster", tags=["cluster"])
 async def follow_cluster(request: Request, services: Services, caller: Viewer) -> EventStream:
     """Follow the cluster as this replica sees it, once a second.
 
-    A picture holds what `/v1/cluster` and, for tokens for all tenants, `/v1/processors` answer, what is wrong
-    (`alerts`, each with its runbook), and how many jobs wait, run, and were submitted, started and ended in the last
-    second (`numbers`; of the token's tenant).
+    A `picture` holds what `/v1/cluster` and, for tokens for all tenants, `/v1/processors` answer, and `numbers` of the
+    token's tenant: how many jobs wait and run, how long the oldest has waited (null for a token of one tenant), and how
+    many were submitted, started and ended, and how many fires were missed, in the last minute (`per_minute`).
+
+    A `history` comes first and every 30 s: at most the last hour, in points of 30 s, oldest first.
 
     `lanes` and `tenants` hold the 50 with the most live jobs, by state, and for lanes how long the oldest due job has
     waited; if `whole` is true, the left-out ones have no jobs. A token of one tenant sees its tenant and no lanes. They

@@ -22,7 +22,7 @@ event goes out as it is.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,7 +35,7 @@ from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.mirror.changes import Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.event import Event, position, seconds_of
+from hascheduler.model.event import Event, EventType, position, seconds_of
 from hascheduler.model.job import JobRef
 from hascheduler.ports import ChangeSource, Closing, EventExchange, EventFilter, Lagging, Missed, NewEvents
 
@@ -66,6 +66,8 @@ class EventLog:
         self._ring: list[Event | None] = [None] * events_max
         self.first = 0
         self.end = 0
+        self.totals: Counter[EventType] = Counter()
+        """How many events of each type were appended so far; of missed times, how many times."""
         self._newest = ""
         self.floor = ""
         self.position = ""
@@ -97,6 +99,7 @@ class EventLog:
             self._ring[self.end % len(self._ring)] = event
             self.end += 1
             self._newest = event.id
+            self.totals[event.type] += event.count or 1
         self.position = max(self.position, position, self._newest)
         self._wake()
 

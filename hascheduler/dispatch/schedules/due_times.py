@@ -197,6 +197,17 @@ class DueTimes:
     def next_at(self) -> int | None:
         return self._timers.next_at()
 
+    def overdue(self, before_ms: int) -> Iterator[str]:
+        """Yield the schedules that may have a time which was due before then and is not decided, as stored.
+
+        They come in no order and perhaps more than once, with some that have no such time.
+        """
+        yield from self._held
+        yield from self.unreadable
+        yield from self._promised
+        yield from self._to_reset
+        yield from self._timers.before(before_ms)
+
     def _note_use(self, before: ScheduleRef | None, schedule: ScheduleRef | None) -> None:
         if before is not None:
             for name in calendars_of(before):

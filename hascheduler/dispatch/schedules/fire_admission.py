@@ -11,7 +11,7 @@ Fires take nothing from `submit_rate`, whose bucket the replicas share in the da
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hascheduler.dispatch.capacity.rate_limits import RateLimits
@@ -91,6 +91,11 @@ class FireAdmission:
         self._short_of[tenant] += 1
         # Early enough for a shorter grace.
         return now + min(_AGAIN_MS, schedule.policy.grace_ms) + self._short_of[tenant]
+
+    @property
+    def short(self) -> Iterable[str]:
+        """Return the schedules that found no room."""
+        return self._short
 
     def waits_no_more(self, schedule: str) -> None:
         """Note that the schedule has room, or is gone."""

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain, islice
 from typing import Any
 
 from hascheduler.dispatch.decisions import (
@@ -39,6 +40,9 @@ from hascheduler.model.job import JobState, fired_at, is_before_last, last_job_i
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict
 from hascheduler.schema.schedule import Overlap, ScheduleRef
+
+OVERDUE_MAX = 10_000
+"""How many schedules one search for late ones returns at most."""
 
 
 class SchedulePlanner:
@@ -82,6 +86,15 @@ class SchedulePlanner:
             self.due_times.lose(outcome, doubt_until_ms)
         elif settlement is Settlement.UNKNOWN:
             self.due_times.hold(outcome.schedule)  # nothing about later times can be carried out before this is
+
+    def overdue(self, before_ms: int) -> list[ScheduleRef]:
+        """Return schedules that may be late: all that have an undecided time which was due before then, and others.
+
+        The work is bounded: if there are over `OVERDUE_MAX`, some are left out.
+        """
+        names = islice(chain(self.due_times.overdue(before_ms), self._admission.short), OVERDUE_MAX)
+        found = map(self.due_times.schedule, dict.fromkeys(names))
+        return [schedule for schedule in found if schedule is not None]
 
     # Leading
 

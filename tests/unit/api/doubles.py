@@ -26,6 +26,7 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, RecordVerdi
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.errors import InvalidInput
+from hascheduler.mirror.history import JobHistory
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.schedule import decode_schedule
@@ -142,6 +143,8 @@ class StandingView:
     calendars: Callable[[], Mapping[str, Calendar]] = dict
     schedules: Callable[[], Mapping[str, ScheduleRef]] = dict
     schedules_on: Callable[[str], list[str]] = lambda _: []
+    overdue: Sequence[ScheduleRef] = ()
+    past: JobHistory = field(default_factory=lambda: JobHistory(MonoMs(0), {}))
     live: dict[tuple[str | None, str | None], Mapping[str, int]] = field(default_factory=dict)
     """By definition and tenant, live jobs by state: what a test has put there."""
     waiting: Counter[str] = field(default_factory=Counter)
@@ -164,6 +167,12 @@ class StandingView:
     @property
     def unready_reason(self) -> str:
         return "" if self.ready else "the mirror is incomplete"
+
+    def overdue_schedules(self, before_ms: int) -> Sequence[ScheduleRef]:
+        return self.overdue
+
+    def history(self) -> JobHistory:
+        return self.past
 
     def copied_partitions(self) -> frozenset[int]:
         return self.copied

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from hascheduler.api.http.limits import Limit
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops import cluster, processors
 from hascheduler.api.ui import live
-from hascheduler.api.ui.alerts import alerts
 from hascheduler.api.ui.live import COMPARED_MAX, EVERY_MS, LivePictures
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.dispatch.config import DispatchConfig
@@ -24,12 +22,10 @@ from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading, read_recording
 from hascheduler.model.collection import Collection
 from hascheduler.model.event import EventType, position
-from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import Cluster, Gauges
 from hascheduler.schema.noun import document_of
-from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, EVERYTHING, StandingPause, drain_id
+from hascheduler.schema.pause import DRAIN_FORGOTTEN_AFTER_MS, drain_id
 from tests.factories import make_pause
-from tests.unit.api.doubles import NOW, StandingView, World
+from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import NOW_TEXT, Client, check_problem, get, post, scope_of
 from tests.unit.api.test_events import Sent, log, token
 from tests.unit.api.test_server import plain_client, serving
@@ -221,7 +217,7 @@ def shown(picture: bytes) -> dict[str, Any]:
 
 async def test_the_picture_says_what_the_routes_say(client: Client, world: World) -> None:
     pictures = LivePictures()
-    with pictures.followed(None, world.view) as sight:
+    with pictures.followed(None, world.services()) as sight:
         picture = shown(await pictures.picture(sight, world.services()))
     assert picture["cluster"] == (await client.get("/v1/cluster")).json()
     assert picture["processors"] == (await client.get("/v1/processors")).json()
@@ -230,9 +226,9 @@ async def test_the_picture_says_what_the_routes_say(client: Client, world: World
 async def test_lanes_and_tenants_have_their_live_jobs_the_busiest_first(world: World) -> None:
     pictures = LivePictures()
     with (
-        pictures.followed(None, world.view) as sight,
-        pictures.followed("acme", world.view) as of_acme,
-        pictures.followed("nobody", world.view) as of_none,
+        pictures.followed(None, world.services()) as sight,
+        pictures.followed("acme", world.services()) as of_acme,
+        pictures.followed("nobody", world.services()) as of_none,
     ):
         picture = shown(await pictures.picture(sight, world.services()))
         acme = shown(await pictures.picture(of_acme, world.services()))
@@ -254,7 +250,7 @@ async def test_of_too_many_tenants_none_is_looked_for(world: World, monkeypatch:
     gauges = replace(world.view.gauges(), jobs_of_tenant=tenants)
     monkeypatch.setattr(world.view, "gauges", lambda: gauges)
     pictures = LivePictures()
-    with pictures.followed(None, world.view) as sight:
+    with pictures.followed(None, world.services()) as sight:
         picture = shown(await pictures.picture(sight, world.services()))
     assert (picture["tenants"], picture["lanes"]["whole"]) == (None, True)
 
@@ -279,7 +275,7 @@ async def test_a_stream_ends_with_its_replica(server: ApiServer, world: World) -
 
 async def test_a_picture_serves_all_who_look_within_its_second(world: World, log: EventLog) -> None:
     pictures, services = LivePictures(), world.services()
-    with pictures.followed(None, world.view) as sight, pictures.followed(None, world.view) as another:
+    with pictures.followed("acme", services) as sight, pictures.followed("acme", services) as another:
         assert sight is another
         first = await pictures.picture(sight, services)
         world.clock.mono = EVERY_MS - 1
@@ -287,22 +283,26 @@ async def test_a_picture_serves_all_who_look_within_its_second(world: World, log
         world.clock.mono = EVERY_MS
         assert await pictures.picture(another, services) is not first
         assert log.followers == 1
+    assert log.followers == 0
 
 
-async def test_a_gap_in_the_events_is_no_number(world: World) -> None:
+async def test_the_events_of_a_tenant_are_counted_while_it_is_followed(world: World) -> None:
     """A look that comes after more events than the replica remembers begins to count again."""
     world.events = log = log_of(begun_at=10, events_max=4)
     pictures, services = LivePictures(), world.services()
-    with pictures.followed(None, world.view) as sight:
+    with pictures.followed("tenant", services) as sight:
         await pictures.picture(sight, services)
         log.append([happened(second, type=EventType.STARTED) for second in range(20, 40)], position(40, 1))
         world.clock.mono = EVERY_MS
-        assert shown(await pictures.picture(sight, services))["numbers"]["started"] == 0
+        assert shown(await pictures.picture(sight, services))["numbers"]["per_minute"]["started"] == 0
         world.clock.mono = 2 * EVERY_MS
         await pictures.picture(sight, services)
-        log.append([happened(41, type=EventType.STARTED)], position(41, 1))
+        of_others = happened(42, type=EventType.STARTED, tenant="umbrella")
+        missed = happened(43, type=EventType.SCHEDULE_MISSED, job=None, count=7)
+        log.append([happened(41, type=EventType.STARTED), of_others, missed], position(43, 1))
         world.clock.mono = 3 * EVERY_MS
-        assert shown(await pictures.picture(sight, services))["numbers"]["started"] == 1
+        counts = shown(await pictures.picture(sight, services))["numbers"]["per_minute"]
+        assert {name: count for name, count in counts.items() if count} == {"started": 1, "missed": 7}
 
 
 async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_again(world: World) -> None:
@@ -317,51 +317,3 @@ async def test_pages_take_places_of_their_own_and_a_full_pool_says_when_to_come_
         assert refused.status_code in {429, 503}
         assert int(refused.headers["retry-after"]) > 0
         assert world.limits["followers"].in_use == 0
-
-
-RUNBOOKS = json.loads((files("hascheduler.api.ui") / "static" / "runbooks.json").read_text(encoding="utf-8"))
-PAUSED = StandingPause(id=EVERYTHING, rev=0, since_ms=WallMs(NOW), by="ops", because="a move")
-
-
-def sound() -> tuple[Cluster, Gauges]:
-    view = StandingView()
-    cluster = replace(view.cluster(), quarantine=[], quarantined=0, last_check=None, differing=[])
-    return cluster, replace(view.gauges(), quarantined=0, findings=None, mirrors_differ=0)
-
-
-def test_a_sound_cluster_has_nothing_wrong() -> None:
-    assert alerts(*sound(), "") == []
-
-
-ROWS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
-    ({"lease": None}, {}, "", "HaschedulerNobodyLeads", "No replica leads"),
-    ({"silent": frozenset({"replica-1.aa"})}, {}, "", "HaschedulerUnreachable", "replica-1 is silent"),
-    ({}, {}, "reading the collections", "HaschedulerReplicaNotReady", "reading the collections"),
-    ({}, {"stream_lag_ms": 61_000}, "", "HaschedulerStreamLagging", "1m1s behind"),
-    ({}, {"loop_age_ms": 60_000}, "", "HaschedulerLoopWedged", "1m"),
-    ({}, {"broker_accepting": False}, "", "HaschedulerBrokerNotAccepting", "no job starts"),
-    ({}, {"processors": {"live": 0}}, "", "HaschedulerNoProcessors", "3 jobs wait, and no processor is alive"),
-    ({}, {"unschedulable": 1}, "", "HaschedulerUnschedulable", "1 job can't run on any live processor"),
-    ({}, {"pause": PAUSED}, "", "HaschedulerPaused", "ops paused everything (a move)"),
-    (
-        {},
-        {"pause": PAUSED.model_copy(update={"schedules_only": True})},
-        "",
-        "HaschedulerPaused",
-        "no schedule fires",
-    ),
-    ({}, {"waited_ms": {"slow": 7_200_000}}, "", "HaschedulerWaitsBeyondBound", "lane slow has waited for 2h"),
-    ({"differing": ["replica-2.bb"]}, {}, "", "HaschedulerMirrorsDiffer", "replica-2.bb"),
-    ({"quarantined": 2}, {}, "", "HaschedulerQuarantined", "2 documents can't be read"),
-]
-
-
-@pytest.mark.parametrize(("cluster", "gauges", "unready", "runbook", "words"), ROWS, ids=[row[3] for row in ROWS])
-def test_each_trouble_is_told_with_its_runbook(
-    cluster: dict[str, Any], gauges: dict[str, Any], unready: str, runbook: str, words: str
-) -> None:
-    of_cluster, of_gauges = sound()
-    found = alerts(replace(of_cluster, **cluster), replace(of_gauges, **gauges), unready)
-    assert [alert.runbook for alert in found] == [runbook]
-    assert words in found[0].text
-    assert RUNBOOKS[runbook]

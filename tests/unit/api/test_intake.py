@@ -21,6 +21,7 @@ from hascheduler.api.admission.intake import (
     IntakeControl,
     IntakeSight,
 )
+from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.view import ReplicaView
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import BlockReason
@@ -55,7 +56,7 @@ class KnownLeader:
 
 def view_of(core: Dispatcher, leader: KnownLeader, clock: StandingClock | None = None) -> ReplicaView:
     parts: Any = dict.fromkeys(field.name for field in fields(ReplicaView))
-    parts |= {"leader": leader, "core": core, "clock": clock or StandingClock()}
+    parts |= {"leader": leader, "core": core, "clock": clock or StandingClock(), "events": EventLog()}
     return ReplicaView(**parts)
 
 

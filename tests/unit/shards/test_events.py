@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.ops import events as one_shards_events
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
-from hascheduler.shards import events, following
+from hascheduler.shards import answers, events, following
 from hascheduler.shards.events import follow_events, follow_pictures
 from tests.unit.api.doubles import the_routes
 from tests.unit.api.test_events import LIMIT_S, Sent, until_nobody_follows
@@ -282,7 +282,9 @@ async def test_a_picture_shows_a_shard_that_does_not_answer_and_hides_no_other(
             pass
     assert [row["ready"] for row in shown["cluster"]["shards"]] == [True, False, True]
     assert shown["numbers"]["pending"] == 6
-    assert any("0001" in alert["text"] for alert in shown["alerts"])
+    health = shown["cluster"]["health"]
+    assert health["title"].startswith("No replica that hosts shard 0001 answers")
+    assert (health["state"], health["counts"]["failed_jobs"]) == ("critical", None)
 
 
 async def test_slowness_is_told_as_it_is_and_ends_the_stream() -> None:
@@ -291,3 +293,37 @@ async def test_slowness_is_told_as_it_is_and_ends_the_stream() -> None:
     async with following_all(three) as sent:
         said = await sent.to_the_end()
     assert said[-1] == {"event": "lagging", "data": '{"missed": 3}'}
+
+
+def test_one_verdict_names_each_problem_once_and_the_shard_where_it_is_not_the_home() -> None:
+    def of(*problems: Mapping[str, Any], **changed: Any) -> Mapping[str, Any]:
+        counts = {"failed_jobs": 2, "failing_schedules": 0, "late_schedules": 0}
+        health = {"checked": ["x", "y"], "unchecked": [], "problems": problems, "counts": counts, **changed}
+        return {"health": {"title": "its own", "state": "its own", **health}}
+
+    paused = {"severity": "ticket", "rule": "pause", "text": "Everything is paused.", "runbook": "HaschedulerPaused"}
+    leaderless = {
+        "severity": "page",
+        "rule": "leader",
+        "text": "No replica leads.",
+        "runbook": "HaschedulerNobodyLeads",
+    }
+    title, older = "No replica leads shard 0001", {"leading": True}
+    unread = {"rule": "Failed jobs", "reason": "no answer in 2 s"}
+    others = of(paused, leaderless), of(checked=["x"], unchecked=[unread])
+    health = answers._health(["default", "0001", "0002"], [of(paused), *others])
+    assert health is not None
+    assert [(each["text"], each["runbook"]) for each in health["problems"]] == [
+        (
+            "No replica leads shard 0001: its schedules do not fire and its jobs do not start.",
+            "HaschedulerShardWithoutLeader",
+        ),
+        ("Everything is paused.", "HaschedulerPaused"),
+    ]
+    assert (health["state"], health["title"]) == ("critical", f"{title}, and 1 more problem")
+    assert (health["checked"], health["unchecked"]) == (["x"], [{**unread, "rule": "Failed jobs (shard 0002)"}])
+    assert health["counts"]["failed_jobs"] == 6
+    mixed = answers._health(["default", "0001"], [of(), older])
+    assert mixed is not None
+    assert (mixed["state"], mixed["counts"]["failed_jobs"]) == ("unknown", None), "a shard of an older release"
+    assert answers._health(["default", "0001"], [older, of()]) is None
