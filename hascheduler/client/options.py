@@ -236,8 +236,11 @@ class JobListFilter(TypedDict):
     id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
+    error: NotRequired[str | None]
+    failed_since: NotRequired[datetime | str | None]
     labels: NotRequired[Mapping[str, str] | Sequence[str]]
     state: NotRequired[JobState | str | Sequence[JobState | str] | None]
+    ended_before: NotRequired[datetime | str | None]
     unschedulable: NotRequired[bool]
 
 
@@ -250,6 +253,8 @@ class JobErrorFilter(TypedDict):
     id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
+    error: NotRequired[str | None]
+    failed_since: NotRequired[datetime | str | None]
     labels: NotRequired[Mapping[str, str] | Sequence[str]]
 
 
@@ -262,8 +267,11 @@ class JobChangeFilter(TypedDict):
     id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
+    error: NotRequired[str | None]
+    failed_since: NotRequired[datetime | str | None]
     labels: NotRequired[Mapping[str, Json] | None]
     state: NotRequired[JobState | str | None]
+    ended_before: NotRequired[datetime | str | None]
     unschedulable: NotRequired[bool | None]
 
 
