@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hascheduler.api.jobs.errors import NO_ERROR, first_line
 from hascheduler.api.routing.recent_reads import Unread
 from hascheduler.check.finding import FindingKind
+from hascheduler.model.values.error_patterns import NO_ERROR, first_line
 from hascheduler.model.values.instants import WallMs, format_duration
 from hascheduler.model.values.redaction import redacted_beginning
 from hascheduler.ports import Cluster, FailedJobs, Gauges
