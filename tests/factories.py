@@ -106,3 +106,15 @@ def make_replica(id: str = "r1", **only_what_matters: Any) -> ReplicaStatus:
             "quarantined": 0, **only_what_matters,
         }
     )  # fmt: skip
+
+
+ERRORS = (
+    "timed out after 30 s", "timed out after 1.5 s", "timed out after 30 s again", "it timed out after 30 s",
+    "timed out after 12345ab s", "timed out after <n> s", "timed   out\tafter 7 s\r\nsecond line", "timed out after  s",
+    'no file "a b.png"', "no file `c`", "no file ''", "no file x", 'no file "a\nb"', 'no file "a b" or "c"',
+    "object at 0x7f3a9c2d1e50", "object at 0x1", "object at 12345678", "object at 12345678-1234", "object at 1234-5678",
+    "id 123e4567-e89b-12d3-a456-426614174000", "id deadbeef-e89b-42d3-a456-426614174001", "id deadbeef", "id 12:30,5.",
+    "\x1b[31mred\x1b[0m", "red", "red $", "^red", "re.d", "first\nsecond 1", "\n \t\r\n first \n", "first", "firstly",
+    "", " \n\t", "\x1b[2J", "ü 5 €", "a" * 300, "a" * 199 + "7", "1" * 200, "a\u00a0b", "a b", "5<6", "<n", "<",
+)  # fmt: skip
+"""Some of them have one pattern, others nearly."""

@@ -47,8 +47,9 @@ list is replaced as a whole.
 **Waiting.** With `?wait=30s`, at most `5m`, a submit or `GET /v1/jobs/{{id}}` answers as soon as the job has ended,
 with its result. A submit whose job has not ended by then is answered with 202.
 
-**Bulk changes.** `jobs:cancel`, `jobs:retry`, `jobs:reprioritize`, `schedules:pause`, `schedules:resume`,
-`schedules:reset` and `schedules:trigger` take a filter. Repeat the request until the answer is `complete`.
+**Bulk changes.** `jobs:cancel`, `jobs:retry`, `jobs:reprioritize`, `jobs:delete`, `schedules:pause`,
+`schedules:resume`, `schedules:reset` and `schedules:trigger` take a filter. Repeat the request until the answer is
+`complete`.
 
 **Limits.** One token may use half of what a replica can do at once and one address three quarters: requests in flight,
 waits, fetches, event streams, large bodies. Beyond that the answer is 429 `share-used-up`, or 503 `too-busy` if

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.completion import complete_tenant
@@ -23,6 +24,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
 
 _MOST = 20
+_OF_STATE = {"good": "bold green", "warning": "bold yellow", "critical": "bold red", "unknown": "bold yellow"}
 
 All = Annotated[bool, typer.Option("--all", help="Confirm that this applies to the whole cluster; required")]
 ProcessorName = Annotated[
@@ -32,10 +34,29 @@ ProcessorName = Annotated[
 
 def _tables(answer: Answer) -> RenderableType:
     shards = [_shards(answer)] if answer.get("shards") else []
+    health = answer.get("health")  # replicas of an older release send none
     parts: list[RenderableType] = [_summary(answer), *shards, _replicas(answer), _processors(answer)]
+    if health is not None:
+        parts.insert(0, _verdict(health))
     if answer["quarantine"]:
         parts.append(_quarantine(answer))
     return Group(*parts)
+
+
+def _verdict(health: Answer) -> RenderableType:
+    """Return the verdict, then each problem with how urgent it is, the worst first, and what was not checked."""
+    rows = Table.grid(padding=(0, 2))
+    for problem in health["problems"]:
+        is_urgent = problem["severity"] == "page"
+        text = Text(problem["text"]).append(f" Since {instant_text(problem['since'])}.", style="dim")
+        if problem["evidence"]:
+            text.append(f"\n{problem['evidence']}", style="dim")
+        rows.add_row(Text("Act now", style="bold red") if is_urgent else Text("Look today", style="bold yellow"), text)
+    for each in health["unchecked"]:
+        rows.add_row(Text("Not checked", style="bold yellow"), f"{each['rule']}: {each['reason']}")
+    title = Text(health["title"], style=_OF_STATE.get(health["state"], "bold"))
+    checked = Text(f"rules checked: {len(health['checked'])}\n", style="dim")
+    return Group(title, Text(health["text"]), rows, checked)
 
 
 def _summary(answer: Answer) -> Text:
@@ -46,13 +67,19 @@ def _summary(answer: Answer) -> Text:
         text.append(f"   term {leader['term']}   since {instant_text(leader['since'])}")
     else:
         text.append("nobody leads", style="bold red")
-    if answer.get("paused"):  # replicas of an older release send none
-        text.append(f"\n{pause_line(answer['paused'])}", style="bold yellow")
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
     text.append(f"\njournal {or_dash(answer['journal_seq'])}   {counts}")
     text.append(f"\nanswered by {_name(answer['replica_id'])}", style="dim")
     if "schema" in answer:
         text.append(f"   schema version {answer['schema']['version']}", style="dim")
+    return text if answer.get("health") else text.append(_trouble(answer))
+
+
+def _trouble(answer: Answer) -> Text:
+    """Return what a replica of an older release, which gives no verdict, tells of problems."""
+    text = Text()
+    if answer.get("paused"):
+        text.append(f"\n{pause_line(answer['paused'])}", style="bold yellow")
     findings = answer.get("findings")
     if findings and findings["counts"]:
         counts = ", ".join(f"{kind} {count}" for kind, count in findings["counts"].items())

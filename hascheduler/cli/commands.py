@@ -51,6 +51,7 @@ _JOB: CommandTable = {
     "cancel": LazyCommand("jobs.changes:cancel", "Cancel waiting jobs, and ask running jobs to stop."),
     "reprioritize": LazyCommand("jobs.changes:reprioritize", "Change the priority of waiting jobs."),
     "retry": LazyCommand("jobs.changes:retry", "Run failed or cancelled jobs again."),
+    "delete": LazyCommand("jobs.changes:delete", "Delete ended jobs that match."),
 }
 
 _SHARDS: CommandTable = {
@@ -115,7 +116,7 @@ COMMANDS: CommandTable = {
     "verdicts": LazyCommand(
         "schedules.show:all_verdicts", "Show the times of all schedules that did not fire, and why."
     ),
-    "job": LazyGroup("Submit, show, wait for, cancel and retry jobs.", _JOB),
+    "job": LazyGroup("Submit, show, wait for, cancel, retry and delete jobs.", _JOB),
     "why": LazyCommand("jobs.show:why", "Explain why a job is waiting."),
     "events": LazyCommand("jobs.events:events", "Follow the events of jobs and schedules, until Ctrl-C."),
     "definition": LazyGroup("Show, create and change job definitions.", _named("definition")),

@@ -80,7 +80,7 @@ _COMPLETED: Mapping[str, Complete] = {
     "lane": names_of("lane"),
     "depends_on": complete_job,
 }
-_SINCE = ("since", "until")
+_SINCE = ("since", "until", "failed_since", "ended_before")
 _METAVARS = {"depends_on": "JOB|BATCH"}
 _LISTED_MAX = 5
 """The most values of a list that a cell shows."""
@@ -148,7 +148,7 @@ def filter_of(given: Given) -> dict[str, Any]:
     filter: dict[str, Any] = {}
     for name, value in given.items():
         if name in _SINCE:
-            filter[name] = past_instant(f"--{name}", value)
+            filter[name] = past_instant(f"--{name.replace('_', '-')}", value)
         elif name == "labels":
             filter[name] = labels(value)
         elif value:  # a single one as a text, which older replicas accept

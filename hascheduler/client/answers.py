@@ -219,7 +219,7 @@ class FireResponse(Answer):
 class ClockChangeResponse(Answer):
     at: datetime
     kind: Literal["gap", "fold"]
-    offset_before: str
+    offset_before: datetime
     offset_after: str
     explanation: str
     fires: tuple[FireResponse, ...]
@@ -297,8 +297,11 @@ class ErrorGroupFilter(Answer):
     id: str | None
     since: datetime | None
     until: datetime | None
+    error: str | None
+    failed_since: datetime | None
     labels: Mapping[str, Json]
     state: JobState
+    ended_before: datetime | None
     unschedulable: bool
 
 

@@ -239,8 +239,11 @@ class JobListFilter(TypedDict):
     id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
+    error: NotRequired[str | None]
+    failed_since: NotRequired[datetime | str | None]
     labels: NotRequired[Mapping[str, str] | Sequence[str]]
     state: NotRequired[JobState | str | Sequence[JobState | str] | None]
+    ended_before: NotRequired[datetime | str | None]
     unschedulable: NotRequired[bool]
 
 
@@ -253,6 +256,8 @@ class JobErrorFilter(TypedDict):
     id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
+    error: NotRequired[str | None]
+    failed_since: NotRequired[datetime | str | None]
     labels: NotRequired[Mapping[str, str] | Sequence[str]]
 
 
@@ -265,8 +270,11 @@ class JobChangeFilter(TypedDict):
     id: NotRequired[str | None]
     since: NotRequired[datetime | str | None]
     until: NotRequired[datetime | str | None]
+    error: NotRequired[str | None]
+    failed_since: NotRequired[datetime | str | None]
     labels: NotRequired[Mapping[str, Json] | None]
     state: NotRequired[JobState | str | None]
+    ended_before: NotRequired[datetime | str | None]
     unschedulable: NotRequired[bool | None]
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import JobState, Move
+from hascheduler.model.job import TERMINAL, JobState, Move
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.queries import job_query
-from hascheduler.mongo.state_updates import NEXT_REV, revived, source_states, to_terminal
-from hascheduler.ports import AttemptOutcome, CancelledSome, JobSelection, revived_states
+from hascheduler.mongo.state_updates import NEXT_REV, expiry, revived, source_states, to_terminal
+from hascheduler.ports import DELETED_IN_MS, AttemptOutcome, CancelledSome, JobSelection, revived_states
 
 _TRIES = 5
 
@@ -43,6 +43,17 @@ class BulkChanges:
         states = [state.value for state in revived_states(which)]
         ended = {"state": {"$in": states}, "finished_at_ms": {"$not": {"$gt": at_ms}}}
         [changed] = await self._changed_some(which, limit, (ended, revived()))
+        return changed
+
+    async def schedules_of(self, which: JobSelection) -> Sequence[str]:
+        with faults("find the schedules of jobs"):
+            found = await self._jobs.distinct("schedule", job_query(which))
+        return [name for name in found if isinstance(name, str)]
+
+    async def delete_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
+        ended = {"state": {"$in": sorted(state.value for state in TERMINAL)}}
+        deleted = {"$set": {"expire_at": expiry(at_ms, DELETED_IN_MS), "deleted_at_ms": at_ms}}
+        [changed] = await self._changed_some(which.to_delete(at_ms), limit, (ended, deleted))
         return changed
 
     async def _changed_some(

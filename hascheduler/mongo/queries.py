@@ -17,11 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bson.regex import Regex
 from pymongo import DESCENDING
 
 from hascheduler.model.job import ScheduleId
+from hascheduler.model.values.error_patterns import error_regex
 from hascheduler.model.values.fields import is_integer
-from hascheduler.model.values.instants import LATEST_MS
+from hascheduler.model.values.instants import LATEST_MS, to_datetime
 from hascheduler.ports import JobSelection, ListPosition, StoredDocument
 
 DEPENDS_ON = "depends_on"
@@ -56,11 +58,20 @@ def job_query(which: JobSelection) -> dict[str, Any]:
         query["tenant"] = {"$nin": sorted(which.not_of)}
     if which.made_by is not None:
         query |= {"schedule": which.made_by.name, **made_by(which.made_by)}
+    if which.not_made_by:
+        query["schedule"] = {"$nin": sorted(which.not_made_by), **({"$eq": which.schedule} if which.schedule else {})}
     if which.labels:
         query["$expr"] = has_labels(which.labels)
     between = {"$gte": which.since_ms, "$lt": which.until_ms}
-    if any(bound is not None for bound in between.values()):
-        query["submitted_at_ms"] = {name: bound for name, bound in between.items() if bound is not None}
+    ended = {"$gte": which.failed_since_ms, "$lt": which.ended_before_ms}
+    for name, bounds in (("submitted_at_ms", between), ("finished_at_ms", ended)):
+        if any(bound is not None for bound in bounds.values()):
+            query[name] = {operator: bound for operator, bound in bounds.items() if bound is not None}
+    if which.error is not None:
+        error = error_regex(which.error)
+        query["error"] = {"$in": [Regex(error.pattern), *([None] if error.search("") else [])]}
+    if which.kept_after_ms is not None:
+        query["expire_at"] = {"$not": {"$lte": to_datetime(which.kept_after_ms)}}
     id: dict[str, Any] = {} if which.ids is None else {"$in": list(which.ids)}
     if which.id_prefix is not None:
         id |= begins_with(which.id_prefix)

@@ -6,7 +6,7 @@ are return values. No method waits for ever: adapters set a time limit on every 
 """
 
 from hascheduler.ports.jobs import (
-    ERROR_BEGINNING_MAX,
+    DELETED_IN_MS,
     FAILED_FIELDS,
     BucketStore,
     CancelAnswer,

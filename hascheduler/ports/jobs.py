@@ -115,6 +115,21 @@ class JobSelection(JobFilter):
     """Only jobs with these ids"""
     not_of: Annotated[Collection[str], _AsItIs] = ()
     """Tenants whose jobs are left out, if no ``tenant`` is given"""
+    not_made_by: Annotated[Collection[str], _AsItIs] = ()
+    """Schedules whose jobs are left out"""
+    kept_after_ms: WallMs | None = None
+    """Only jobs that are not deleted by this instant"""
+
+    def to_delete(self, at_ms: WallMs) -> "JobSelection":
+        """Return those of the jobs that `JobStore.delete_some` would delete at that time."""
+        return self.model_copy(update={"kept_after_ms": WallMs(at_ms + DELETED_IN_MS)})
+
+
+DELETED_IN_MS = 600_000
+"""How long a deleted job is still kept, as each ended job is at least.
+
+A new leader may again apply the decision that inserted it, and the jobs that wait for it have to learn how it ended.
+"""
 
 
 def revived_states(which: JobSelection) -> tuple[JobState, ...]:
@@ -138,13 +153,9 @@ class JobCounts:
     at_least: frozenset[JobState] = frozenset()
 
 
-ERROR_BEGINNING_MAX = 512
-"""How many characters of an error are kept: enough to recognise the fault."""
-
-
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """A failed job with the first `ERROR_BEGINNING_MAX` characters of its ``error``.
+    """A failed job with the first `ERROR_BEGINNING_MAX` characters of its ``error`` (`model.values.error_patterns`).
 
     ``at_ms`` is when it failed, or was submitted if that is not known.
     """
@@ -343,6 +354,15 @@ class JobStore(Protocol):
         """Retry a slice of the failed jobs that ended by ``at_ms``, or of cancelled ones if ``which`` says so.
 
         Return how many.
+        """
+
+    async def schedules_of(self, which: JobSelection) -> Collection[str]:
+        """Return the names of all schedules that made jobs that match."""
+
+    async def delete_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
+        """Let a slice of the ended jobs that would be kept for longer expire `DELETED_IN_MS` after ``at_ms``.
+
+        Return how many. A job that is retried until then is kept.
         """
 
 

@@ -8,7 +8,7 @@ stores     `hascheduler.ports.JobSelection`: the filter, and what the API and th
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from hascheduler.model.job import JobState
+from hascheduler.model.values.error_patterns import PLACEHOLDER, PLACEHOLDERS_MAX
 from hascheduler.model.verdict import Verdict
 from hascheduler.schema.forms import REQUEST, Instant, Labels, Listed, Name, Text, whole, wrong
 from hascheduler.schema.noun import Part, together
@@ -75,6 +76,14 @@ def not_fired(verdict: Verdict) -> Verdict:
     return verdict
 
 
+def _few_placeholders(text: str) -> str:
+    count = len(PLACEHOLDER.findall(text))
+    if count > PLACEHOLDERS_MAX:
+        raise wrong(f"{count} placeholders", f"at most {PLACEHOLDERS_MAX}")
+    return text
+
+
+ErrorText = Annotated[Text, AfterValidator(_few_placeholders)]
 NameText = Annotated[str, Field(min_length=1, max_length=_NAME_TEXT_LENGTH_MAX)]
 JobStates = Annotated[tuple[Annotated[JobState, Strict(False)], ...], Listed, _AnyOf()]
 ScheduleStates = Annotated[tuple[Annotated[ScheduleState, Strict(False)], ...], Listed, _AnyOf()]
@@ -83,7 +92,7 @@ NotFiredVerdicts = Annotated[tuple[NotFired, ...], Listed, _AnyOf()]
 
 
 class JobAttributes(Part):
-    """The conditions on what a job has from its submission on."""
+    """The conditions on what a job has from its submission on, and on how it failed."""
 
     definition: Name | None = Field(default=None, examples=["resize"])
     """Only jobs of this definition"""
@@ -102,6 +111,11 @@ class JobAttributes(Part):
     """Only jobs submitted at this instant or later"""
     until_ms: Instant | None = None
     """Only jobs submitted before this instant"""
+    error: ErrorText | None = Field(default=None, examples=["the image host did not answer in <n> s"])
+    """Only failed jobs whose error contains this text, in which `<n>`, `<id>` and `"…"` stand for any number, id and
+    quoted text, `^` at its beginning for that of the error, and `$` at its end for that of a line"""
+    failed_since_ms: Instant | None = None
+    """Only jobs that failed at this instant or later"""
     labels: Labels = Field(default={}, examples=[{"team": "a"}])
     """Only jobs with all of these labels"""
 
@@ -111,8 +125,19 @@ class JobFilter(JobAttributes):
 
     states: JobStates = Field(default=(), max_length=len(JobState), examples=["failed"])
     """Only jobs in this state, or in any of several states. `failed`: the dead letters"""
+    ended_before_ms: Instant | None = None
+    """Only jobs that ended before this instant"""
     unschedulable: bool = False
     """Only waiting jobs that no live processor can run"""
+
+    def check_request(self, given: Mapping[str, Any]) -> None:
+        for name in ("error", "failed_since"):
+            if given.get(name) is not None and {*self.states} - {JobState.FAILED}:
+                raise together((name, "state"), type(self), f"{name} selects failed jobs", "no other state")
+
+    def completed(self) -> Self:
+        is_of_failed = self.error is not None or self.failed_since_ms is not None
+        return self.model_copy(update={"states": (JobState.FAILED,)}) if is_of_failed else self
 
 
 class ScheduleFilter(Part):

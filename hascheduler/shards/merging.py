@@ -159,9 +159,11 @@ def _errors(_: Layout, answers: Sequence[Body], scope: Scope) -> Body:
         known |= {name: newest[name] for name in ("last_at", "job", "error")}
         known["first_at"] = min(known["first_at"], group["first_at"], key=at_ms)
         known["count"] += group["count"]
+        # One may be cut: then it is the beginning of the other, and finds the errors of both.
+        error = min(known["filter"].get("error") or "", group["filter"].get("error") or "", key=len) or None
         known["filter"] = {
             name: value if group["filter"].get(name) == value else None for name, value in known["filter"].items()
-        }
+        } | {"error": error}
     ordered = sorted(
         groups.values(), key=lambda each: (-each["count"], -at_ms(each["last_at"]), each["definition"], each["fault"])
     )
@@ -215,6 +217,6 @@ MERGED: Mapping[tuple[str, str], Merge] = {
     ("GET", "/v1/cluster/failovers"): merged(
         lambda _, answers, scope: failovers(answers, limit_of(scope, FailoversQuery))
     ),
-    **{("POST", f"/v1/jobs:{verb}"): change_jobs for verb in ("cancel", "reprioritize", "retry")},
+    **{("POST", f"/v1/jobs:{verb}"): change_jobs for verb in ("cancel", "reprioritize", "retry", "delete")},
     **{("POST", f"/v1/schedules:{verb}"): change_schedules for verb in ("pause", "resume", "reset", "trigger")},
 }

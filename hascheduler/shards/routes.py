@@ -70,7 +70,7 @@ ROUTES: Mapping[Rule, Sequence[str]] = {
         *("GET /v1/verdicts", "GET /v1/timeline"),
     ),
     Rule.CHANGE: (
-        *(f"POST /v1/jobs:{verb}" for verb in ("cancel", "reprioritize", "retry")),
+        *(f"POST /v1/jobs:{verb}" for verb in ("cancel", "reprioritize", "retry", "delete")),
         *(f"POST /v1/schedules:{verb}" for verb in ("pause", "resume", "reset", "trigger")),
     ),
     Rule.WHOLE: ("GET /v1/processors", "GET /v1/cluster", "GET /v1/cluster/failovers"),

@@ -1,15 +1,18 @@
 """A job between its submission and its end: retries, priorities, revival, and the jobs that depend on it."""
 
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Any
 
 import pytest
 
 from hascheduler.dispatch.decisions import Fail, Requeue, Settlement
-from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
-from hascheduler.model.job import JobState, dependency_error, tries
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS, new_job_document
+from hascheduler.model.job import TERMINAL, JobState, dependency_error, tries
+from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.ports import (
+    DELETED_IN_MS,
     AttemptOutcome,
     CancelAnswer,
     CancelledSome,
@@ -210,6 +213,29 @@ async def test_all_matching_jobs_that_failed_by_then_are_revived(backend: Backen
     assert await _states(backend) == sorted(["cancelled", "dispatched", "running", "succeeded"] * 2 + ["pending"] * 4)
     assert await backend.jobs.retry_some(JobSelection(states=(JobState.CANCELLED,), target="target"), AT, 10) == 2
     assert "cancelled" not in await _states(backend)
+
+
+async def test_all_matching_jobs_that_have_ended_are_deleted(backend: Backend) -> None:
+    """Those of a schedule are left out if asked for, and a retry keeps a job."""
+    at_ms = WallMs(NOW - 1)  # they ended a little later, so they are kept for a little longer
+    for state in JobState:
+        await bring_to(backend, state, f"job:{state}")
+    fired = {**new_job_document(make_job("fire:tick:1", schedule="tick")), "state": "failed"}
+    await backend.behind.insert(Collection.JOBS, fired)
+    which = JobSelection(target="target")
+    assert [*await backend.jobs.schedules_of(which)] == ["tick"]
+    of_others = which.model_copy(update={"not_made_by": ("tick",)})
+    assert await backend.jobs.count(of_others.to_delete(at_ms), sorted(TERMINAL), 10) == 3
+    assert await backend.jobs.delete_some(of_others.model_copy(update={"schedule": "tick"}), at_ms, 9) == 0
+    for limit, count in ((1, 1), (9, 2), (9, 0)):
+        assert await backend.jobs.delete_some(of_others, at_ms, limit) == count
+    assert await backend.jobs.delete_some(of_others, WallMs(NOW), 9) == 0
+    for state in TERMINAL:
+        expire_at = (await stored(backend, f"job:{state}"))["expire_at"]
+        assert expire_at.replace(tzinfo=UTC) == to_datetime(at_ms + DELETED_IN_MS)
+    assert await backend.jobs.retry("job:failed", AT) == KeyedRetry(RetryAnswer.OK)
+    assert (await stored(backend, "job:failed"))["expire_at"] is None
+    assert await backend.jobs.delete_some(which, at_ms, 9) == 1
 
 
 WHY = dependency_error("a", JobState.FAILED)

@@ -11,9 +11,9 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import JobState
+from hascheduler.model.values.error_patterns import ERROR_BEGINNING_MAX, error_pattern, error_regex, text_of_pattern
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import (
-    ERROR_BEGINNING_MAX,
     AttemptOutcome,
     CancelAnswer,
     FailedJob,
@@ -25,7 +25,7 @@ from hascheduler.ports import (
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.checks import RACERS, raced
 from tests.contract.job_states import bring_to, stored
-from tests.factories import NOW, make_job, make_schedule
+from tests.factories import ERRORS, NOW, make_job, make_schedule
 
 # Not mongomock: it lacks $replaceWith, which a cancel is made of.
 pytestmark = on("memory", "pymongo", "motor")
@@ -115,6 +115,12 @@ SELECTED = [
     (JobSelection(id_prefix="fire:tick:", tenant="other"), []),
     (JobSelection(id_prefix="^j"), []),
     (JobSelection(batch="batch:1"), [X]),
+    (JobSelection(error="at"), [J2]),
+    (JobSelection(error="^$", states=(F,)), [T2]),
+    (JobSelection(error='"…"<n><id>' * 8 + " " * 184), []),
+    (JobSelection(failed_since_ms=WallMs(NOW + 9)), [T2]),
+    (JobSelection(failed_since_ms=WallMs(NOW + 10)), []),
+    (JobSelection(ended_before_ms=WallMs(NOW + 10)), [T2]),
 ]
 
 
@@ -150,6 +156,16 @@ async def test_the_failed_ones_are_told_with_the_beginning_of_their_errors(backe
     assert found.jobs[1] == FailedJob("fire:tick:2", "log", "tenant", "target", "tick", None, "", NOW + 9)
     assert found.jobs[2].error == "late"
     assert found.jobs[3].error == "é" * ERROR_BEGINNING_MAX
+
+
+async def test_an_error_is_found_by_the_same_text_in_each_store(backend: Backend) -> None:
+    for number, error in enumerate(ERRORS):
+        await put(backend, f"job:{number}", F, number, error=error)
+    for text in {text_of_pattern(pattern, pattern, error) for error in ERRORS if (pattern := error_pattern(error))}:
+        found = await backend.jobs.failed(JobSelection(error=text), 100)
+        assert {job.id for job in found.jobs} == {
+            f"job:{number}" for number, error in enumerate(ERRORS) if error_regex(text).search(error)
+        }
 
 
 def nested(depth: int) -> Any:

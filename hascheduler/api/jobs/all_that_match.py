@@ -1,4 +1,4 @@
-"""``POST /v1/jobs:cancel``, ``:reprioritize`` and ``:retry``: change all jobs that match, up to 20,000 a request.
+"""``POST /v1/jobs:cancel``, ``:reprioritize``, ``:retry``, ``:delete``: change all that match, up to 20,000 a request.
 
 A request counts the matching jobs, changes them slice by slice, and rests after each slice: each change is an event for
 every replica. It ends after some seconds, and a caller repeats it with ``next`` as ``after`` until it is ``complete``.
@@ -19,7 +19,7 @@ from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, StoreUnavailable
-from hascheduler.model.job import LIVE, JobState
+from hascheduler.model.job import LIVE, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import JobSelection, revived_states
 from hascheduler.schema.filters import ChangeOfMany, JobFilter
@@ -130,6 +130,26 @@ async def retry_jobs(
     return await _change(body, revived_states, change_slice, services, caller, request=request, note=note)
 
 
+@router.post("/jobs:delete", responses=problem_responses(409, 413, 422, 429))
+async def delete_jobs(
+    body: Annotated[ChangeBody, AS_REQUEST], services: Services, caller: Operator, request: Request, note: Noted
+) -> ChangedResponse:
+    """Delete all matching jobs that have ended. Repeat it until it is complete.
+
+    They are gone, and their idempotency keys free, after ten minutes, like jobs at the end of their retention; a retry
+    until then keeps the job. Jobs of schedules that exist are not deleted: they show what became of its times.
+    """
+
+    async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
+        return await services.jobs.delete_some(which, services.clock.wall_ms(), limit), 0
+
+    made_by = await services.jobs.schedules_of(selected(body.filter, caller, services))
+    kept = await services.schedules.names_among([*made_by], {}, tenant=None) if made_by else ()
+    return await _change(
+        body, lambda _: sorted(TERMINAL), change_slice, services, caller, request=request, note=note, kept=kept
+    )
+
+
 async def _change(
     body: ChangeBody,
     states: Callable[[JobSelection], Sequence[JobState]],
@@ -139,16 +159,20 @@ async def _change(
     *,
     request: Request,
     note: Noted,
+    kept: Collection[str] | None = None,
 ) -> ChangedResponse:
     """Count the jobs in ``states``, then change them until none is left or the request has done its share.
 
-    ``change_slice`` returns how many jobs it changed, and how many running ones it asked to stop.
+    ``change_slice`` returns how many jobs it changed, and how many running ones it asked to stop. ``kept`` are, in a
+    deletion, the schedules whose jobs stay.
     """
     note.unaudited = body.dry_run
     if body.filter.unschedulable and not services.view.ready:
         raise StoreUnavailable(f"this replica does not know now which jobs can't run: {services.view.unready_reason}")
     at_ms = services.clock.wall_ms() if body.after is None else body.after
     which = selected(body.filter, caller, services)
+    if kept is not None:
+        which = which.to_delete(services.clock.wall_ms()).model_copy(update={"not_made_by": kept})
     if body.after is not None:
         until_ms = WallMs(at_ms + _SKEW_MS)
         bounds = (bound for bound in (which.until_ms, until_ms) if bound is not None)

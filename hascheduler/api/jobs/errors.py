@@ -1,12 +1,8 @@
 """``GET /v1/jobs:errors``: the newest dead letters, grouped by error.
 
-Equal faults have one pattern: the first line of the error, with placeholders for the parts that differ from job to job.
-It is found in linear time, in the first `ERROR_BEGINNING_MAX` characters. Errors are untrusted input: sequences that
-move a terminal's cursor and marks that turn the direction of a text are left out of the pattern.
+Equal faults have one pattern (`hascheduler.model.values.error_patterns`), and the filter of a group selects by it.
 """
 
-import re
-import unicodedata
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -21,67 +17,20 @@ from hascheduler.api.routing.published import query_of
 from hascheduler.api.routing.queries import run_in_slices
 from hascheduler.api.services import Services
 from hascheduler.model.job import JobState
+from hascheduler.model.values.error_patterns import (
+    ERROR_BEGINNING_MAX,
+    PATTERN_LENGTH_MAX,
+    error_pattern,
+    error_regex,
+    first_line,
+    text_of_pattern,
+)
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.redaction import redacted_beginning
-from hascheduler.ports import ERROR_BEGINNING_MAX, FailedJob
+from hascheduler.ports import FailedJob
 from hascheduler.schema.filters import JobAttributes, JobFilter
 from hascheduler.schema.forms import Instant
 from hascheduler.schema.noun import Part
-
-PATTERN_LENGTH_MAX = 200
-NO_ERROR = "no error reported"
-
-_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,256}\x07?|[@-Z\\-_])?", re.ASCII)
-_QUOTED = re.compile(r"(?<![A-Za-z0-9_])(?:\"[^\"]{0,256}\"|'[^']{0,256}'|`[^`]{0,256}`)(?![A-Za-z0-9_])", re.ASCII)
-_HEX_ID = re.compile(
-    r"(?<![A-Za-z0-9])(?:0[xX][0-9A-Fa-f]{1,64}"
-    r"|(?=[A-Fa-f-]{0,64}[0-9])[0-9A-Fa-f]{8,64}(?:-[0-9A-Fa-f]{4,64}){0,8}"
-    r"|(?=[A-Fa-f]{0,7}[0-9])[0-9A-Fa-f]{4,7})(?![A-Za-z0-9])",
-    re.ASCII,
-)
-_NUMBER = re.compile(r"[0-9]{1,256}(?:[.,:][0-9]{1,256}){0,8}", re.ASCII)
-
-
-def error_pattern(error: str) -> str:
-    """Return at most `PATTERN_LENGTH_MAX` characters, with … at the cut.
-
-    Quoted texts become ``"…"``, ids in hex ``<id>``, numbers ``<n>``. Equal errors have equal patterns.
-    """
-    line = first_line(error)
-    if not line:
-        return NO_ERROR
-    if "'" in line or '"' in line or "`" in line:
-        line = _QUOTED.sub('"…"', line)
-    line = _HEX_ID.sub(_placeholder, line)
-    line = _NUMBER.sub("<n>", line)
-    return line if len(line) <= PATTERN_LENGTH_MAX else f"{line[: PATTERN_LENGTH_MAX - 1]}…"
-
-
-def first_line(error: str) -> str:
-    """Return the first line with visible characters, only those and with single blanks; empty if there is none."""
-    text = error[:ERROR_BEGINNING_MAX]
-    line = text.lstrip().partition("\n")[0]
-    if line and line.isascii() and line.isprintable():  # nearly always
-        return " ".join(line.split())
-    text = _ESCAPE_SEQUENCE.sub("", text)
-    for line in text.splitlines():
-        shown = " ".join("".join(map(_visible, line)).split())
-        if shown:
-            return shown
-    return ""
-
-
-def _placeholder(found: re.Match[str]) -> str:
-    # Digits alone are a number, or a part of one.
-    return found[0] if found[0].isdecimal() else "<id>"
-
-
-def _visible(character: str) -> str:
-    if character.isascii():
-        return character if character.isprintable() else " "
-    # Controls, formats (including the marks of direction), surrogates and unassigned characters.
-    return "" if unicodedata.category(character)[0] == "C" else character
-
 
 EXAMINED_MAX = 10_000
 GROUPS_MAX = 50
@@ -112,7 +61,8 @@ class ErrorGroupResponse(Part):
     error: str = Field(examples=["TimeoutError: the image host did not answer in 30 s"])
     """The error of that job, cut at 512 characters"""
     filter: JobFilter
-    """A filter for the jobs of the group. It may select others too, because filters can't select by error"""
+    """A filter that selects the jobs of the group. If the error is longer than 200 characters or holds a secret, it
+    selects all whose errors begin alike"""
 
 
 class OtherErrorsResponse(Part):
@@ -172,7 +122,7 @@ async def list_job_errors(
     groups = await run_in_slices(_grouped(failed.jobs))
     shown, others = groups[:GROUPS_MAX], groups[GROUPS_MAX:]
     return JobErrorsResponse(
-        groups=[_show(group, query.labels) for group in shown],
+        groups=[_show(group, query) for group in shown],
         others=OtherErrorsResponse(groups=len(others), count=sum(group.count for group in others)),
         examined=len(failed.jobs),
         complete=failed.complete,
@@ -198,17 +148,20 @@ def _grouped(jobs: Sequence[FailedJob]) -> Generator[None, None, list[_Group]]:
     return sorted(groups.values(), key=lambda group: group.order)
 
 
-def _show(group: _Group, labels: dict[str, str]) -> ErrorGroupResponse:
+def _show(group: _Group, query: JobAttributes) -> ErrorGroupResponse:
+    fault = redacted_beginning(group.pattern, PATTERN_LENGTH_MAX)
+    text = text_of_pattern(group.pattern, fault, group.newest.error)
+    if query.error is not None and not error_regex(query.error).search(group.pattern):
+        text = query.error  # it is narrower: the numbers, for example, are given
+    conditions = {**dict(query), "definition": group.definition, "error": text, **group.common}
     return ErrorGroupResponse(
         definition=group.definition,
-        fault=redacted_beginning(group.pattern, PATTERN_LENGTH_MAX),
+        fault=fault,
         count=group.count,
         first_at_ms=WallMs(group.first_ms),
         last_at_ms=WallMs(group.newest.at_ms),
         job=group.newest.id,
         error=redacted_beginning(first_line(group.newest.error), ERROR_BEGINNING_MAX),
         # As stored: it may hold values that no request may use.
-        filter=JobFilter.model_construct(
-            states=(JobState.FAILED,), definition=group.definition, labels=labels, **group.common
-        ),
+        filter=JobFilter.model_construct(**conditions, states=(JobState.FAILED,)),
     )

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hascheduler.api.jobs.errors import NO_ERROR, first_line
 from hascheduler.api.routing.recent_reads import Unread
 from hascheduler.check.finding import FindingKind
+from hascheduler.model.values.error_patterns import NO_ERROR, first_line
 from hascheduler.model.values.instants import WallMs, format_duration
 from hascheduler.model.values.redaction import redacted_beginning
 from hascheduler.ports import Cluster, FailedJobs, Gauges
@@ -291,7 +291,7 @@ def _leadership(known: Known) -> Findings:
     changes = [each for each in changes if each.cause is not Cause.FIRST]
     if changes:
         yield Found(
-            f"The leader changed {_count(len(changes), 'time')} in the last 10 minutes.",
+            f"The leader changed {'once' if len(changes) == 1 else f'{len(changes)} times'} in the last 10 minutes.",
             f"how the lease became free: {_by_count(Counter(each.cause.value for each in changes))}",
             since_ms=min(each.deciding_at_ms for each in changes),
         )
@@ -352,8 +352,8 @@ def _waits(known: Known) -> Findings:
 
 
 def _mirrors(known: Known) -> Findings:
-    if known.cluster.differing:
-        yield Found(f"The mirrors of {_names(sorted(known.cluster.differing))} differ from this replica's.")
+    if names := sorted(id.rpartition(".")[0] or id for id in known.cluster.differing):
+        yield Found(f"The mirrors of {_names(names)} differ from this replica's.")
 
 
 def _zone_data(known: Known) -> Findings:
@@ -366,7 +366,7 @@ def _zone_data(known: Known) -> Findings:
 def _quarantine(known: Known) -> Findings:
     if known.cluster.quarantined:
         first = None if known.tenant is not None else next(iter(known.cluster.quarantine), None)
-        text = f"{_count(known.cluster.quarantined, 'document')} can't be read and were set aside."
+        text = f"{_count(known.cluster.quarantined, 'document')} can't be read."
         yield Found(text, None if first is None else "{} {}: {}".format(*first))
 
 
@@ -477,7 +477,8 @@ def summary_of(problems: Sequence[tuple[str, str]], unchecked: Sequence[str]) ->
     if len(problems) > len(worst):
         clauses.append(_count(len(problems) - len(worst), "more problem"))
     clauses[1:] = [text[0].lower() + text[1:] if text.split()[0][1:].islower() else text for text in clauses[1:]]
-    return {"state": "critical" if problems[0][0] == "page" else "warning", "title": ", and ".join(clauses)}
+    title = ", and ".join([", ".join(clauses[:-1]), clauses[-1]] if clauses[1:] else clauses)
+    return {"state": "critical" if problems[0][0] == "page" else "warning", "title": title}
 
 
 def _text(known: Known) -> str:

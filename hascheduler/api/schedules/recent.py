@@ -8,14 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.errors import first_line
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.schedules.selection import known_schedules
 from hascheduler.api.schedules.timeline import read_past
 from hascheduler.api.services import Services
 from hascheduler.model.job import JobState, fire_job_id
+from hascheduler.model.values.error_patterns import ERROR_BEGINNING_MAX, first_line
 from hascheduler.model.values.redaction import redacted_beginning
-from hascheduler.ports import ERROR_BEGINNING_MAX, VerdictRecord
+from hascheduler.ports import VerdictRecord
 from hascheduler.schema.forms import Name, instant_text
 from hascheduler.schema.noun import AS_REQUEST
 

@@ -1,4 +1,4 @@
-"""The commands ``hascheduler job cancel``, ``reprioritize`` and ``retry``, for jobs by id or all that match a filter.
+"""The commands ``hascheduler job cancel``, ``reprioritize``, ``retry`` (by id or filter) and ``delete`` (by filter).
 
 To change all jobs or schedules that match, the command counts them, asks, and shows a progress bar.
 """
@@ -229,6 +229,20 @@ def retry(
             raise InvalidInput(("--idempotency-key",), "applies only to jobs given by id", "ids of jobs")
         change = replace(change, more={"idempotency_key": sendable_key(idempotency_key)})
     return _carry_out(scheduler, change, ids or [], how, output)
+
+
+@example("hascheduler job delete --state failed --ended-before 7d", "hascheduler job delete --tenant acme --dry-run")
+@changes_all(JobFilter)
+def delete(scheduler: Scheduler, *, how: ChangeOfAll) -> Shown:
+    """Delete ended jobs that match.
+
+    Their number is shown before you confirm. They are gone after ten minutes; a retry until then keeps a job. Jobs of
+    schedules that exist are not deleted: they show what became of its times.
+    """
+    filter = filter_of(how.given)
+    if not filter:
+        raise InvalidInput(("job delete",), "no jobs are given", "options such as --state failed --ended-before 7d")
+    return change_all(partial(scheduler.delete_where, **filter), "job", "delete", "deleted", how)
 
 
 def _priority(text: str, ids: Sequence[str]) -> int:

@@ -191,3 +191,7 @@ class AsyncScheduler(AsyncPart):
     async def retry_where(self, **which: Unpack[JobChange]) -> Changed:
         """Retry all failed jobs that match, each once."""
         return await self._asker.run(flows.change_where("jobs:retry", which))
+
+    async def delete_where(self, **which: Unpack[JobChange]) -> Changed:
+        """Delete all ended jobs that match; they are gone after ten minutes, unless they are retried until then."""
+        return await self._asker.run(flows.change_where("jobs:delete", which))

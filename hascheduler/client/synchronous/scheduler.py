@@ -192,3 +192,7 @@ class Scheduler(Part):
     def retry_where(self, **which: Unpack[JobChange]) -> Changed:
         """Retry all failed jobs that match, each once."""
         return self._asker.run(flows.change_where("jobs:retry", which))
+
+    def delete_where(self, **which: Unpack[JobChange]) -> Changed:
+        """Delete all ended jobs that match; they are gone after ten minutes, unless they are retried until then."""
+        return self._asker.run(flows.change_where("jobs:delete", which))

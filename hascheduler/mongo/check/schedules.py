@@ -151,7 +151,7 @@ async def kept_for_ms(database: Database, indexes: PresentIndexes, set_ms: int) 
             with faults("read the retention of jobs"):
                 documents = await (
                     database[collection.value]
-                    .find({"expire_at": {"$type": "date"}}, {"expire_at": True, ended: True})
+                    .find({"expire_at": {"$type": "date"}, "deleted_at_ms": None}, {"expire_at": True, ended: True})
                     .sort("expire_at", order)
                     .limit(_SAMPLED)
                     .to_list(None)

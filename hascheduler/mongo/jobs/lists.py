@@ -13,12 +13,12 @@ from pymongo import DESCENDING
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState, schedule_of
+from hascheduler.model.values.error_patterns import ERROR_BEGINNING_MAX
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.queries import SCANNED_MAX, IndexRange, begins_with, job_query
 from hascheduler.mongo.state_updates import BY_ID
 from hascheduler.ports import (
-    ERROR_BEGINNING_MAX,
     FAILED_FIELDS,
     FailedJobs,
     JobPage,

@@ -16,10 +16,11 @@ from hascheduler.model.documents.job import (
     stored_waits_for,
 )
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, is_batch, replaced_error
+from hascheduler.model.values.error_patterns import ERROR_BEGINNING_MAX, error_regex
 from hascheduler.model.values.fields import is_integer
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs, to_datetime
 from hascheduler.ports import (
-    ERROR_BEGINNING_MAX,
+    DELETED_IN_MS,
     CancelAnswer,
     CancelledSome,
     Dependent,
@@ -205,6 +206,19 @@ class MemoryJobStore(RetainingStore):
                 database.update(Collection.JOBS, job, revived(job))
             return len(found)
 
+    async def schedules_of(self, which: JobSelection) -> frozenset[str]:
+        async with self._connection.exchange("jobs.schedules_of") as database:
+            found = (job.get("schedule") for job in database.documents(Collection.JOBS) if _matches(which, job))
+            return frozenset(name for name in found if isinstance(name, str))
+
+    async def delete_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
+        async with self._connection.exchange("jobs.delete_some") as database:
+            found = _some(database, which.to_delete(at_ms), lambda job: job.get("state") in TERMINAL, limit)
+            for job in found:
+                expire_at = to_datetime(at_ms + DELETED_IN_MS)
+                database.update(Collection.JOBS, job, {"expire_at": expire_at, "deleted_at_ms": at_ms})
+            return len(found)
+
     def _submitted(self, database: MemoryDatabase, job: NewJob) -> Submission:
         met = None if job.idempotency_key is None else _of_key(database, job.tenant, job.idempotency_key)
         if met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS <= job.submitted_at_ms:
@@ -274,16 +288,32 @@ def _error_beginning(job: Document) -> str:
     return error[:ERROR_BEGINNING_MAX] if isinstance(error, str) else ""
 
 
+def _has_error(error: object, text: str) -> bool:
+    return (error is None or isinstance(error, str)) and error_regex(text).search(error or "") is not None
+
+
+def _is_between(at_ms: object, least_ms: int | None, before_ms: int | None) -> bool:
+    if least_ms is None and before_ms is None:
+        return True
+    return is_integer(at_ms) and (least_ms or 0) <= at_ms < (LATEST_MS if before_ms is None else before_ms)
+
+
 def _matches(which: JobSelection, job: Document) -> bool:
     at_ms, id = _place(job)
     maker = None if which.made_by is None else maker_of(job)
     labels = job.get("labels") or {}
+    expire_at = job.get("expire_at")
+    kept_after = None if which.kept_after_ms is None else to_datetime(which.kept_after_ms)
     return (
         (not which.states or job.get("state") in which.states)
         and (which.ids is None or id in which.ids)
         and (which.id_prefix is None or id.startswith(which.id_prefix))
         and (which.since_ms is None or at_ms >= which.since_ms)
         and (which.until_ms is None or at_ms < which.until_ms)
+        and _is_between(job.get("finished_at_ms"), which.failed_since_ms, which.ended_before_ms)
+        and (which.error is None or _has_error(job.get("error"), which.error))
+        and (kept_after is None or expire_at is None or expire_at > kept_after)
+        and job.get("schedule") not in which.not_made_by
         and (which.made_by is None or (maker is not None and maker.is_same(which.made_by)))
         and all(getattr(which, name) in (None, job.get(name)) for name in _SELECTED_BY)
         and (which.tenant is not None or job.get("tenant") not in which.not_of)

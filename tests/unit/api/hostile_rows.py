@@ -94,7 +94,9 @@ BODIES: dict[tuple[str, str], list[tuple[Any, str]]] = {
     ("POST", "/v1/jobs:cancel"): [
         ({"filter": {"since": {"ne": 1}}}, "filter.since"), ({"filter": {"$or": []}}, "filter.$or"),
         ({"filter": {"labels": {"a.b": 1}}}, "filter.labels.a.b"), ({"filter": {"target": "a\0"}}, "filter.target"),
-        ({"filter": {"target": "a"}, "priority": 9}, "priority"),
+        ({"filter": {"target": "a"}, "priority": 9}, "priority"), ({"filter": {"error": "<n>" * 25}}, "filter.error"),
+        ({"filter": {"error": "a", "state": "cancelled"}}, "filter.error"),
+        ({"filter": {"failed_since": "1d"}}, "filter.failed_since"), ({"filter": {"error": "a\nb"}}, "filter.error"),
         ({"filter": {"target": "a"}, "after": "job:1"}, "after"),
     ],
     ("PUT", "/v1/definitions/log"): [

@@ -145,6 +145,7 @@ async def test_a_replica_that_is_not_ready_cannot_identify_the_caller(guarded: G
         ("POST", "/v1/jobs:cancel", {"filter": {"target": "a"}}, "submitter"),
         ("POST", "/v1/schedules:trigger", {"filter": {"text": "a"}, "dry_run": True}, "submitter"),
         ("POST", "/v1/jobs:retry", {"filter": {"target": "a"}}, "operator"),
+        ("POST", "/v1/jobs:delete", {"filter": {"target": "a"}}, "operator"),
         ("POST", "/v1/schedules:pause", {"filter": {"text": "a"}}, "operator"),
         ("POST", "/v1/jobs/job:1/cancel", None, "submitter"),
         ("POST", "/v1/schedules/none/trigger", None, "submitter"),

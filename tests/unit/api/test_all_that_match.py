@@ -9,13 +9,14 @@ import pytest
 
 from hascheduler.api.edge import Edge
 from hascheduler.api.jobs import all_that_match as of_jobs
-from hascheduler.api.jobs.errors import NO_ERROR, error_pattern
 from hascheduler.api.schedules import all_that_match as of_schedules
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.partition import partition_of
+from hascheduler.model.values.error_patterns import NO_ERROR, error_pattern, error_regex, text_of_pattern
 from hascheduler.model.values.instants import WallMs
-from tests.factories import make_job
+from hascheduler.ports import DELETED_IN_MS
+from tests.factories import ERRORS, make_job
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import Client, check_problem, create, get, post
 from tests.unit.api.test_schedule_lists import some as some_schedules
@@ -49,6 +50,8 @@ async def counts(client: Client, query: str = "") -> dict[str, int]:
         ("label=even=True", {"pending": 1, "running": 1, "failed": 2}),
         ("state=failed&state=running", {"failed": 3, "running": 7}),
         ("id=fire:", {"failed": 1, "running": 1}),
+        ("error=^$", {"failed": 3}),
+        ("failed_since=2030-01-01T00:00:00Z", {}),
         ("schedule=tick", {"failed": 1}),
         ("since=2030-01-01T00:00:00.005Z", {"cancelled": 1, "failed": 2, "running": 1}),
         ("definition=log&tenant=acme&until=2030-01-01T00:00:00.002Z", {"pending": 1, "dispatched": 1}),
@@ -114,6 +117,7 @@ async def test_equal_faults_of_one_definition_are_one_group(client: Client, worl
         "error": "TimeoutError: no answer in 4 s",
         "filter": {
             "state": "failed", "definition": "log", "tenant": "acme", "schedule": None, "target": None, "batch": None,
+            "error": "^TimeoutError: no answer in <n> s$", "failed_since": None, "ended_before": None,
             "id": None, "since": None, "until": None, "unschedulable": False, "labels": {},
         },
     }  # fmt: skip
@@ -174,6 +178,38 @@ def test_equal_faults_have_one_pattern(errors: tuple[str, ...], pattern: str) ->
     assert {error_pattern(error) for error in errors} == {pattern}
 
 
+def test_the_text_of_a_pattern_finds_its_errors_and_no_others() -> None:
+    """Only a pattern that was cut finds those that begin alike."""
+    for error in ERRORS:
+        pattern = error_pattern(error)
+        text = text_of_pattern(pattern, pattern, error)
+        found = {each for each in ERRORS if error_regex(text).search(each)}
+        equal = {each for each in ERRORS if error_pattern(each) == pattern}
+        assert found == (equal if text[-1] == "$" else {each for each in ERRORS if each.startswith(error[:199])}), text
+    hidden = error_regex(text_of_pattern("no host://u:p@h", "no host://***@h", "no host://u:p@h"))
+    assert [bool(hidden.search(each)) for each in ("no host://a:b@h", "no host", "a no host://a:b@h")] == [
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("query", ["", "since=2030-01-01T00:00:00.002Z", "error=in 3 s", "error=answer"])
+async def test_the_filter_of_a_group_retries_exactly_the_group(client: Client, world: World, query: str) -> None:
+    failures(world)
+    put(world, "job:8", "failed", "a TimeoutError: no answer in 1 s", finished_at_ms=NOW)
+    put(world, "job:9", "succeeded", "TimeoutError: no answer in 1 s", finished_at_ms=NOW)
+    world.clock.now = type(world.clock.now)(NOW + 10_000)
+    group = (await get(client, f"/v1/jobs:errors?{query}&definition=log"))["groups"][0]
+    assert (await post(client, "/v1/jobs:retry", {"filter": group["filter"]}))["changed"] == group["count"]
+    states = [job["state"] for job in world.everything()["jobs"] if job["_id"] < "job:5"]
+    assert (
+        states.count("pending")
+        == group["count"]
+        == {"error=in 3 s": 1, "since=2030-01-01T00:00:00.002Z": 3}.get(query, 5)
+    )
+
+
 LOG = {"filter": {"definition": "log"}}
 AT = "2030-01-01T00:00:00.00{}Z"
 
@@ -222,6 +258,40 @@ async def test_jobs_are_meant_by_all_that_the_list_takes(
         answer = await post(client, f"/v1/jobs:{verb}", body)
         assert (answer["changed"] + answer["asked_to_stop"], answer["complete"]) == (expected, True)
     assert {job["_id"] for job in world.everything()["jobs"] if job != before[job["_id"]]} == meant
+
+
+async def test_ended_jobs_are_deleted_but_for_those_that_show_what_became_of_a_schedules_times(
+    guarded: Guarded, world: World
+) -> None:
+    """They are gone after ten minutes, like all ended jobs at the end of their retention."""
+    client, acme = [guarded.showing(await guarded.token("operator", tenant)) for tenant in ("*", "acme")]
+    await create(client, name="tick")
+    put(world, "job:1", "failed", "a 5", finished_at_ms=NOW - 2)
+    put(world, "job:2", "failed", "a 5", finished_at_ms=NOW)
+    put(world, "job:3", "succeeded", finished_at_ms=NOW - 2)
+    put(world, "job:4", "pending")
+    put(world, "job:5", "cancelled", finished_at_ms=NOW - 2, tenant="other")
+    put(world, "fire:tick:1", "failed", "a 5", finished_at_ms=NOW - 2, schedule="tick")
+    put(world, "fire:gone:1", "failed", "a 5", finished_at_ms=NOW - 2, schedule="gone")
+
+    async def deleted(client: Client, **filter: Any) -> set[str]:
+        before = {job["_id"] for job in world.everything()["jobs"]}
+        counted = await post(client, "/v1/jobs:delete", {"filter": filter, "dry_run": True})
+        for changed in (counted["matched"], 0):
+            answer = await post(client, "/v1/jobs:delete", {"filter": filter})
+            assert (answer["matched"], answer["changed"]) == (changed, changed)
+        world.clock.now = type(world.clock.now)(world.clock.wall_ms() + DELETED_IN_MS - 1)
+        world.database.pass_time_to(world.clock.wall_ms())
+        assert {job["_id"] for job in world.everything()["jobs"]} == before
+        world.clock.now = type(world.clock.now)(world.clock.wall_ms() + 1)
+        world.database.pass_time_to(world.clock.wall_ms())
+        return before - {job["_id"] for job in world.everything()["jobs"]}
+
+    assert await deleted(acme, error="a <n>", ended_before="2030-01-01T00:00:00Z") == {"job:1", "fire:gone:1"}
+    assert await deleted(acme, schedule="tick") == set()
+    assert await deleted(acme, until="2031-01-01T00:00:00Z") == {"job:2", "job:3"}
+    await client.delete("/v1/schedules/tick")
+    assert await deleted(client, until="2031-01-01T00:00:00Z") == {"job:5", "fire:tick:1"}
 
 
 async def test_a_request_ends_when_its_time_is_over(

@@ -217,7 +217,8 @@ def test_every_write_is_among_those_or_named_by_its_path() -> None:
 
 
 NAMES_NOTHING = {
-    "/v1/cluster/pause", "/v1/cluster/resume", "/v1/jobs:reprioritize", "/v1/jobs:retry", "/v1/schedules/preview",
+    "/v1/cluster/pause", "/v1/cluster/resume", "/v1/jobs:reprioritize", "/v1/jobs:retry", "/v1/jobs:delete",
+    "/v1/schedules/preview",
     "/v1/schedules:resume", "/v1/schedules:reset", "/v1/schedules:trigger",
     "/v1/work/fetch", "/v1/work/start", "/v1/work/heartbeat", "/v1/work/finish", "/ui/session",
 }  # fmt: skip

@@ -110,7 +110,7 @@ ROWS: list[tuple[dict[str, Any], str, str, str]] = [
         {"failovers": [make_failover(deciding_at_ms=NOW - MINUTE), make_failover(cause=Cause.FIRST)]},
         "ticket",
         "leadership",
-        "changed 1 time in the last 10 minutes",
+        "changed once in the last 10 minutes",
     ),
     ({"gauges__stream_lag_ms": 61_000}, "ticket", "stream", "1m1s behind"),
     ({"gauges__loop_age_ms": 60_500}, "ticket", "loop", "for 1m."),
@@ -125,7 +125,7 @@ ROWS: list[tuple[dict[str, Any], str, str, str]] = [
     ),
     ({"gauges__unschedulable": 1}, "ticket", "unschedulable", "1 job can't run on any live processor"),
     ({"gauges__waited_ms": {"slow": 7_200_500}}, "ticket", "waits", "lane slow has waited for 2h"),
-    ({"cluster__differing": ["replica-2.bb"]}, "ticket", "mirrors", "replica-2.bb"),
+    ({"cluster__differing": ["replica-2.bb"]}, "ticket", "mirrors", "of replica-2 differ"),
     (
         {"cluster__replicas": [OWN, OTHER.model_copy(update={"ready": True}), make_replica("r", zone_data="2000b")]},
         "ticket",
@@ -192,7 +192,7 @@ def test_a_replica_that_is_not_ready_calls_nothing_right_that_its_mirror_tells()
 def test_the_title_names_the_worst_and_how_much_there_is_besides() -> None:
     trouble: dict[str, Any] = {"failed": failed(MINUTE), "schedules": failing(3, 1), "gauges__unschedulable": 1}
     assert health_of(sound(**trouble)).title == (
-        "1 job failed for good in the last 24 h, and 2 schedules fail, and 1 more problem"
+        "1 job failed for good in the last 24 h, 2 schedules fail, and 1 more problem"
     )
 
 

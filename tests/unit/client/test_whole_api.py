@@ -219,6 +219,7 @@ async def go_through_jobs(scheduler: AsyncScheduler) -> None:
     await scheduler.cancel_where(definition="log", dry_run=True)
     await scheduler.reprioritize_where(3, definition="log", dry_run=True)
     await scheduler.retry_where(definition="log", dry_run=True)
+    await scheduler.delete_where(definition="log", error="<n>", dry_run=True)
     for change in ("pause", "resume", "reset", "trigger"):
         counted = await getattr(scheduler.schedules, f"{change}_where")(text="no-such", dry_run=True)
         assert (counted.matched, counted.complete) == (0, True)

@@ -18,6 +18,7 @@ import pytest
 
 from hascheduler.api.http.problems import path_text, problem_body
 from hascheduler.errors import InvalidInput
+from hascheduler.model.values.error_patterns import PLACEHOLDERS_MAX, error_regex
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.redaction import redacted, redacted_beginning
 from tests.tiers import in_tier
@@ -29,10 +30,13 @@ TOO_LONG_S = 0.05
 
 # Patterns that read texts of at most so many characters; all others get a body, a log line or a file.
 BOUNDED: dict[str, int] = {
-    "hascheduler/api/jobs/errors.py:_ESCAPE_SEQUENCE": 512,
-    "hascheduler/api/jobs/errors.py:_HEX_ID": 512,
-    "hascheduler/api/jobs/errors.py:_NUMBER": 512,
-    "hascheduler/api/jobs/errors.py:_QUOTED": 512,
+    "hascheduler/model/values/error_patterns.py:_ESCAPE_SEQUENCE": 512,
+    "hascheduler/model/values/error_patterns.py:_HEX_ID": 512,
+    "hascheduler/model/values/error_patterns.py:_NUMBER": 512,
+    "hascheduler/model/values/error_patterns.py:_QUOTED": 512,
+    "hascheduler/model/values/error_patterns.py:_CUT_PLACEHOLDER": 256,
+    "hascheduler/model/values/error_patterns.py:_PIECE": 256,
+    "hascheduler/model/values/error_patterns.py:PLACEHOLDER": 256,
     "hascheduler/model/limit_keys.py:_KEY": 160,
     "hascheduler/cli/environment.py:_OF_A_SERVICE": 4_096,
     "hascheduler/model/values/instants.py:_PART": 64,
@@ -158,10 +162,20 @@ def test_a_pattern_takes_linear_time(place: str) -> None:
         lambda text: redacted_beginning(text, 1_000),
         lambda text: redacted_beginning(text, 128),
         quoted,
+        *(error_regex(text * PLACEHOLDERS_MAX).search for text in ("<n>", "<id>", '"…"')),
+        error_regex("^" + "<id> <n>." * 12 + "$").search,
         lambda text: path_text((text,) * 32),
         lambda text: problem_body(422, "invalid-request", text, [InvalidInput((text,) * 31, text, text)] * 5),
     ],
-    ids=["redacted", "the beginning", "a short beginning", "quoted", "a path", "a problem"],
+    ids=[
+        "redacted",
+        "the beginning",
+        "a short beginning",
+        "quoted",
+        *("numbers", "ids", "quoted texts", "a line"),
+        "a path",
+        "a problem",
+    ],
 )
 def test_what_shows_the_texts_of_others_takes_linear_time(use: Callable[[str], object]) -> None:
     demand_linear(use, pool=in_tier(check=11, test=5))

@@ -68,7 +68,7 @@ JOB_OF_ONE = with_partition("job:0001", ONE)
         ("POST /v1/schedules/preview", {}, "", "default"),
         ("POST /v1/jobs", {"definition": "log", "tenant": ONE}, "", "0001"),
         ("GET /v1/jobs", None, f"limit=3&tenant={TWO}", "0002"),
-        ("POST /v1/jobs:cancel", {"filter": {"tenant": ONE}}, "", "0001"),
+        ("POST /v1/jobs:delete", {"filter": {"tenant": ONE}}, "", "0001"),
         ("POST /v1/schedules:pause", {"filter": {"tenant": TWO}}, "", "0002"),
         (f"GET /v1/jobs/{JOB_OF_ONE}", None, "", "0001"),
         (f"POST /v1/jobs/{JOB_OF_ONE}/cancel", None, "", "0001"),

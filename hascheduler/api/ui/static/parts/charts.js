@@ -31,7 +31,7 @@ export function Plot({ values, everyMs, label, unit = "", bars, marks = [] }) {
       ? shown.map((value, place) => html`<rect class=${value ? "k-x" : "k-z"} x=${Number(x(place)) * 0.985} width="1.2" y=${value ? y(value) : HEIGHT - 1} height=${value ? HEIGHT - Number(y(value)) : 1} />`)
       : html`<polygon class="a" points=${`${x(0)},${HEIGHT} ${line} 100,${HEIGHT}`} /><polyline class="l" points=${line} />`}
     ${marks.filter((ms) => ms >= 0 && ms <= HOUR_MS).map((ms) => html`<line class="e" x1=${100 - ms / (HOUR_MS / 100)} x2=${100 - ms / (HOUR_MS / 100)} y1="0" y2=${HEIGHT} />`)}
-  </svg><span class="ends"><span>1 h ago</span><span>top ${number(top)} ${unit}</span></span>`;
+  </svg><span class="ends"><span>1 h ago</span><span>${shown.length ? `top ${number(top)} ${unit}` : "nothing yet"}</span></span>`;
 }
 
 /** A part of a whole, as a bar. @param {{value: number, of: number, label: string, kind?: string}} props */

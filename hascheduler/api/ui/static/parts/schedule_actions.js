@@ -91,7 +91,8 @@ function editable(shown) {
     };
   };
   const ordered = Object.fromEntries(Object.entries(trigger).sort(([one], [other]) => Number(NARROWING.has(one)) - Number(NARROWING.has(other))));
-  return { trigger: ordered, misfire, overlap, pause_after_failures, ...(jobs ? { jobs: jobs.map(lean) } : { job: lean(job) }), labels };
+  const more = "on_failure" in shown ? { on_failure: shown.on_failure } : {};
+  return { trigger: ordered, misfire, overlap, pause_after_failures, ...more, ...(jobs ? { jobs: jobs.map(lean) } : { job: lean(job) }), labels };
 }
 
 /** What an edit would change about the next fires. @param {{path: string, base: any, mine: any}} props */

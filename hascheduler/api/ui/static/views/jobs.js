@@ -4,7 +4,7 @@ import { post, segment } from "../api.js";
 import { counted, number, plain, shortTime, span } from "../format.js";
 import { now } from "../live.js";
 import { Action } from "../parts/actions.js";
-import { Empty, Failure, JobLink, Link, Loaded, Menu, Moment, Pages, State, Table, Tabs, Unreadable } from "../parts/basic.js";
+import { Empty, Failure, JobLink, Link, Loaded, Menu, Moment, Pages, State, Table, Tabs, Unreadable, When } from "../parts/basic.js";
 import { Bulk, BulkAction, useSelection } from "../parts/bulk.js";
 import { JsonField, readJson } from "../parts/edit.js";
 import { Find, filters } from "../parts/filters.js";
@@ -137,7 +137,7 @@ function Errors({ filter, reload }) {
     { head: "Error", row: true, cell: "first", show: (/** @type {Group} */ group) => html`<button type="button" class="bare bad" aria-expanded=${open === group.job} onClick=${() => setOpen(open === group.job ? "" : group.job)}><bdi>${plain(group.fault, 200)}</bdi></button>
       ${open === group.job && html`<pre tabindex="0">${plain(group.error)}</pre><small>An example: <${JobLink} id=${group.job} /></small>`}` },
     { head: "Definition", cell: "full", show: (/** @type {Group} */ group) => html`<${Link} to="jobs" query=${{ state: "failed", definition: group.definition }}>${plain(group.definition, 60)}<//>` },
-    { head: "Last", cell: "n q drop", show: (/** @type {Group} */ group) => html`<${Moment} at=${group.last_at} /><small>first ${shortTime(group.first_at)}</small>` },
+    { head: "Last", cell: "n q drop", show: (/** @type {Group} */ group) => html`<${When} at=${group.last_at} /><small>first ${shortTime(group.first_at)}</small>` },
     may("operate") && { head: "Retry", hidden: true, cell: "r full", show: (/** @type {Group} */ group) => html`<${BulkAction} path="/v1/jobs:retry" label=${`Retry ${number(group.count)}…`} verb="Retry" noun="job" which=${group.filter} reload=${again} words="The failed jobs of this error run again, with all their tries." />` },
   ];
   return html`<section class="sec"><h2>By error <small>${page && `${counted(page.examined, "job")}, ${counted(errors, "error")}${page.complete ? "" : "; there are more jobs"}`}</small></h2>

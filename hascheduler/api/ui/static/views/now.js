@@ -45,7 +45,7 @@ export default function Now() {
     <section class="sec" aria-label="The last hour"><${Vitals} seen=${seen} failed=${verdict.counts.failed_jobs} changes=${changes} />
       <${LeaderChanges} changes=${changes} sharded=${cluster.shards.length > 0} />
       ${verdict.checked.length > 0 && html`<details><summary class="q">What this line has checked: ${counted(verdict.checked.length, "rule")}</summary>
-        <ul class="checks">${verdict.checked.map((each) => html`<li class=${verdict.problems.length ? "" : "s ok"}>${plain(each, 120)}</li>`)}</ul></details>`}
+        <ul class="checks">${verdict.checked.map((each) => (verdict.problems.length ? html`<li>whether ${plain(each.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase()), 120)}</li>` : html`<li class="s ok">${plain(each, 120)}</li>`))}</ul></details>`}
     </section>
     <div class="two">
       <section class="sec"><div class="top"><h2>Next</h2><a class="q" href="/ui/timeline">The next 24 h</a></div><${Next} /></section>

@@ -91,6 +91,7 @@ function Facts({ schedule }) {
     ["Overlap", html`<code>${schedule.overlap}</code> ${/** @type {any} */ (OVERLAPS)[schedule.overlap] || ""}`],
     ["Misfire", `later than ${spanWords(misfire.grace)}: ${/** @type {any} */ (CATCH_UP)[misfire.catch_up] || misfire.catch_up}${misfire.catch_up === "all" ? `, ${number(misfire.limit)} at most` : ""}`],
     ["Auto-pause", schedule.pause_after_failures && `after ${counted(schedule.pause_after_failures, "failure")} in a row (now ${number(schedule.failures_in_a_row)})`],
+    ["On failure", "on_failure" in schedule && schedule.on_failure && `a job of ${plain(schedule.on_failure, 80)} is submitted`],
     ["Tenant", ofAll.value && plain(schedule.job.tenant, 80)],
     ["Created", html`<${When} at=${schedule.created_at} />`],
     ["Revision", number(schedule.rev)],
