@@ -23,7 +23,6 @@ from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.routing.long_poll import SharedResult, SharedWaits
 from hascheduler.api.routing.recent_reads import RecentReads
 from hascheduler.dispatch.schedules.load_ahead import LoadAhead
-from hascheduler.dispatch.schedules.trouble import Late
 from hascheduler.ports import (
     AuditStore,
     Clock,
@@ -81,7 +80,7 @@ class ApiServices:
     tracer: Tracer = NO_TRACING
     limits: Limits = field(default_factory=limits)
     load: SharedResult[LoadAhead] = field(default_factory=partial(SharedResult, 60_000))
-    late: SharedResult[Late] = field(default_factory=partial(SharedResult, 10_000))
+    late: SharedResult[Collection[tuple[str, int]]] = field(default_factory=partial(SharedResult, 10_000))
     waits: SharedWaits = field(default_factory=SharedWaits)
     logins: Logins = field(default_factory=Logins)
     replicas_expected: int = 0

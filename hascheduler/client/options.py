@@ -11,6 +11,9 @@ from typing import Literal, NotRequired, TypedDict
 from hascheduler.client.answer import Json
 from hascheduler.model.job import JobState
 
+ScheduleSort = Literal["name", "trouble", "next"]
+
+
 ScheduleState = Literal["active", "paused", "ended"]
 
 
@@ -276,6 +279,17 @@ class JobChangeFilter(TypedDict):
 
 
 class ScheduleListFilter(TypedDict):
+    sort: NotRequired[ScheduleSort]
+    text: NotRequired[str | None]
+    state: NotRequired[ScheduleState | Sequence[ScheduleState] | None]
+    verdict: NotRequired[Verdict | Sequence[Verdict] | None]
+    tenant: NotRequired[str | None]
+    ahead: NotRequired[bool]
+    failing: NotRequired[bool]
+    late: NotRequired[bool]
+
+
+class ScheduleCountFilter(TypedDict):
     text: NotRequired[str | None]
     state: NotRequired[ScheduleState | Sequence[ScheduleState] | None]
     verdict: NotRequired[Verdict | Sequence[Verdict] | None]

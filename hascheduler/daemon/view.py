@@ -30,7 +30,7 @@ from hascheduler.ports import Clock, Cluster, Gauges, LeaderLag, Recording
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
-from hascheduler.schema.pause import EVERYTHING, StandingPause, drains
+from hascheduler.schema.pause import EVERYTHING, drains
 from hascheduler.schema.replica import LastCheck, ReplicaStatus
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
@@ -158,9 +158,6 @@ class ReplicaView:
     def calendars(self) -> Mapping[str, Calendar]:
         return self.feeder.mirror.nouns(Collection.CALENDARS)
 
-    def pauses(self) -> Mapping[str, StandingPause]:
-        return self.feeder.mirror.nouns(Collection.PAUSES)
-
     def schedules(self) -> Mapping[str, ScheduleRef]:
         return self.feeder.mirror.nouns(Collection.SCHEDULES)
 
@@ -237,7 +234,7 @@ class ReplicaView:
             schema_version=stored_version(mirror),
             last_check=self._newest_check(),
             differing=sorted(self.digests.differing),
-            pause=self.pauses().get(EVERYTHING),
+            pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),
             drains=drains(mirror.nouns(Collection.PAUSES)),
             rests=dict(self.core.rests),
         )
@@ -273,7 +270,7 @@ class ReplicaView:
             slots=slots,
             findings=None if last_check is None else last_check.counts,
             mirrors_differ=len(self.digests.differing),
-            pause=self.pauses().get(EVERYTHING),
+            pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),
         )
 
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:

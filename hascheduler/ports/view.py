@@ -165,9 +165,6 @@ class ClusterView(Protocol):
 
     def calendars(self) -> Mapping[str, Calendar]: ...
 
-    def pauses(self) -> Mapping[str, StandingPause]:
-        """Return the pauses of everything and of processors, by key."""
-
     def schedules(self) -> Mapping[str, ScheduleRef]:
         """Return all schedules by name; to be read before the next await."""
 

@@ -158,8 +158,7 @@ class ScheduleFilter(Part):
     failing: bool = False
     """Only schedules whose last job that succeeded or failed has failed"""
     late: bool = False
-    """Only schedules that are not paused and have a fire that has been due for longer than their grace and a minute;
-    none while everything is paused"""
+    """Only schedules that are not paused and have a fire that has been due for longer than their grace and a minute"""
     labels: Labels = Field(default={}, examples=[{"team": "a"}])
     """Only schedules with all of these labels"""
 

@@ -360,6 +360,6 @@ class ScheduleResponse(ScheduleFields):
     """How many of its jobs failed since the last that succeeded; without `pause_after_failures` as of up to 10 seconds
     ago"""
     late: bool = False
-    """True if a fire has been due for longer than the grace and a minute, though it is not paused"""
+    """True if it is not paused and a fire has been due for longer than the grace and a minute"""
     warnings: Annotated[tuple[str, ...], Listed] = ()
     """Why it does not fire, and what of its cron expression may not be meant"""

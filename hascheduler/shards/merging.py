@@ -8,7 +8,7 @@ item counts only from the shard of its tenant: while a partition moves, the othe
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 from starlette.datastructures import QueryParams
@@ -17,7 +17,7 @@ from starlette.types import Scope
 from hascheduler.api.jobs.errors import GROUPS_MAX
 from hascheduler.api.ops.cluster import FailoversQuery
 from hascheduler.api.routing.queries import NewestFirstQuery, PageQuery, place_text
-from hascheduler.api.schedules.sorting import ScheduleSort, cursor_of, place_of, trouble_place
+from hascheduler.api.schedules.sorting import ScheduleSort, cursor_of, place_of, trouble
 from hascheduler.api.schedules.timeline import TimelineQuery, shown_load
 from hascheduler.dispatch.schedules.load_ahead import Load, LoadAhead
 from hascheduler.model.documents.verdict import verdict_id
@@ -57,20 +57,6 @@ def newest_first_text(end: Key | None) -> str | None:
     return None if end is None else place_text(ListPosition(WallMs(end[0]), end[2] or None))
 
 
-class Order(NamedTuple):
-    """The order of a list: the key of a cursor, and the cursor of a key."""
-
-    key: Callable[[str | None], Key | None]
-    text: Callable[[Key | None], str | None]
-    descending: bool
-
-
-NEWEST_FIRST = Order(newest_first, newest_first_text, descending=True)
-BY_NAME = Order(
-    lambda name: None if name is None else (name,), lambda end: None if end is None else str(end[0]), descending=False
-)
-
-
 def pages_as_one(
     pages: Sequence[Sequence[tuple[Key, Body]]], ends: Sequence[Key | None], limit: int, *, descending: bool
 ) -> tuple[list[Body], Key | None]:
@@ -93,23 +79,28 @@ def _pages(
     tenant: Callable[[Body], object] = lambda _: None,
     *,
     query: type[BaseModel] = NewestFirstQuery,
-    order: Order = NEWEST_FIRST,
+    sort: ScheduleSort | None = None,
 ) -> Callable[[Layout, Sequence[Body], Scope], Body]:
+    """Return the merge of pages with the newest first, or by a name or another ``sort`` of schedules."""
+    place = newest_first if sort is None else partial(place_of, sort)
+    text: Callable[[Any], str | None] = newest_first_text if sort is None else partial(cursor_of, sort)
+
     def combine(layout: Layout, pages: Sequence[Body], scope: Scope) -> Body:
         items, end = pages_as_one(
             [
                 [(key(item), item) for item in page["items"] if _is_there(layout, tenant(item), index)]
                 for index, page in enumerate(pages)
             ],
-            [order.key(page["next"]) for page in pages],
+            [place(page["next"]) for page in pages],
             limit_of(scope, query),
-            descending=order.descending,
+            descending=sort is None,
         )
-        whole = {**pages[0], "items": items, "next": order.text(end)}
+        whole = {**pages[0], "items": items, "next": text(end)}
         if "unreadable" in whole:
             unreadable = {each["id"]: each for page in pages for each in page["unreadable"]}
             # A list by name has a place for each; any other list shows each on the first page possible.
-            shown = [each for id, each in unreadable.items() if order is not BY_NAME or end is None or (id,) <= end]
+            is_by_name = sort is ScheduleSort.NAME
+            shown = [each for id, each in unreadable.items() if not is_by_name or end is None or (0, id) <= end]
             whole["unreadable"] = shown
         return whole
 
@@ -120,36 +111,22 @@ def _is_there(layout: Layout, tenant: object, index: int) -> bool:
     return not isinstance(tenant, str) or layout.index_of(tenant) == index
 
 
-_by_name = partial(_pages, lambda item: (item["name"],), query=PageQuery, order=BY_NAME)
+_by_name = partial(_pages, lambda item: (0, item["name"]), query=PageQuery, sort=ScheduleSort.NAME)
 
 
 def _schedules(layout: Layout, pages: Sequence[Body], scope: Scope) -> Body:
     sort = ScheduleSort(QueryParams(scope["query_string"]).get("sort", ScheduleSort.NAME))
-    if sort is ScheduleSort.NAME:
-        return _by_name(_tenant)(layout, pages, scope)
-    order = Order(
-        partial(place_of, sort),
-        lambda end: None if end is None else cursor_of(sort, (end[0], end[1])),
-        descending=False,
-    )
-    return _pages(partial(_place, sort), _tenant, query=PageQuery, order=order)(layout, pages, scope)
 
+    def place(schedule: Body) -> Key:
+        number, due_at = 0, schedule["next_due_at"]
+        if sort is ScheduleSort.NEXT:
+            number = LATEST_MS if due_at is None else at_ms(due_at)
+        elif sort is ScheduleSort.TROUBLE:
+            failing, ahead = schedule["failures_in_a_row"] > 0, schedule["ahead_until"] is not None
+            number = trouble(failing=failing, late=schedule["late"], ahead=ahead, paused=schedule["paused"])
+        return number, schedule["name"]
 
-def _tenant(schedule: Body) -> object:
-    return schedule["job"]["tenant"]
-
-
-def _place(sort: ScheduleSort, schedule: Body) -> Key:
-    if sort is ScheduleSort.NEXT:
-        due_at = schedule["next_due_at"]
-        return (LATEST_MS if due_at is None else at_ms(due_at)), schedule["name"]
-    return trouble_place(
-        schedule["name"],
-        failing=schedule["failures_in_a_row"] > 0,
-        late=schedule["late"],
-        ahead=schedule["ahead_until"] is not None,
-        paused=schedule["paused"],
-    )
+    return _pages(place, lambda each: each["job"]["tenant"], query=PageQuery, sort=sort)(layout, pages, scope)
 
 
 def _recent(_: Layout, answers: Sequence[Body], scope: Scope) -> Body:
@@ -219,7 +196,9 @@ def _load(loads: Sequence[Body]) -> Body:
     every, *capped = [Load(name, slots[name], each) for name, each in needed.items()]
     capped.sort(key=lambda load: (-max(load.needed) / load.slots, load.definition))
     left_out = sum(load["left_out"] for load in loads)
-    return shown_load(LoadAhead(from_ms, [every, *capped], left_out)).model_dump(mode="json")
+    common = min(len(load["used"]) for load in loads)
+    used = [sum(each) for each in zip(*(load["used"][len(load["used"]) - common :] for load in loads), strict=True)]
+    return shown_load(LoadAhead(from_ms, [every, *capped], left_out), used).model_dump(mode="json")
 
 
 MERGED: Mapping[tuple[str, str], Merge] = {

@@ -7,8 +7,9 @@ milliseconds, and `run_in_slices` runs one slice of one generator in each turn o
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Generic, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
@@ -98,26 +99,22 @@ class Page(BaseModel, Generic[Item]):
 Paging = Annotated[PageQuery, Query()]
 
 
-def _id(document: StoredDocument) -> str:
-    return str(document["_id"])
-
-
 async def page(
     documents: Sequence[StoredDocument],
     limit: int,
     next: str | None,
     show: Callable[[StoredDocument], Model],
-    cursor: Callable[[StoredDocument], str] = _id,
+    cursors: Mapping[str, str] = MappingProxyType({}),
 ) -> Response:
     """Return a `Page` of the first ``limit`` of ``documents``. There is a next one if the store found more.
 
     Documents may be large: each is shown and encoded in a slice of its own, and the page ends after `_PAGE_BYTES_MAX`.
-    ``next`` is the cursor to continue from if there are no more ``documents`` than ``limit``, and ``cursor`` returns
-    that after one of them.
+    ``next`` is the cursor to continue from if there are no more ``documents`` than ``limit``. ``cursors`` has those
+    after single documents that are not their ids.
     """
     if next is None and len(documents) > limit:
-        next = cursor(documents[limit - 1])
-    body = await run_in_slices(_encoded(documents[:limit], next, show, cursor))
+        next = str(documents[limit - 1]["_id"])
+    body = await run_in_slices(_encoded(documents[:limit], next, show, cursors))
     return Response(body, media_type="application/json")
 
 
@@ -125,7 +122,7 @@ def _encoded(
     documents: Sequence[StoredDocument],
     next: str | None,
     show: Callable[[StoredDocument], Model],
-    cursor: Callable[[StoredDocument], str],
+    cursors: Mapping[str, str],
 ) -> Generator[None, None, bytes]:
     items: list[bytes] = []
     unreadable: list[dict[str, str]] = []
@@ -133,7 +130,8 @@ def _encoded(
     for place, document in enumerate(documents):
         yield
         if size > _PAGE_BYTES_MAX:
-            next = cursor(documents[place - 1])
+            last = str(documents[place - 1]["_id"])
+            next = cursors.get(last, last)
             break
         try:
             items.append(show(document).model_dump_json(by_alias=True).encode())

@@ -29,23 +29,11 @@ Outcome = Literal[
     "succeeded", "failed", "cancelled", "running", "waiting",
     "missed", "skipped", "coalesced", "paused", "excluded", "throttled", "unstorable",
 ]  # fmt: skip
-_EXAMPLE: JsonDict = {
-    "items": [
-        {
-            "name": "nightly",
-            "times": [
-                {
-                    "nominal_at": "2030-01-01T02:30:00.000Z",
-                    "outcome": "failed",
-                    "count": 1,
-                    "job": "fire:nightly:1893465000000",
-                    "late_ms": 140,
-                }
-            ],
-            "error": "ValueError: the source is empty",
-        }
-    ]
-}
+_TIME: JsonDict = {
+    "nominal_at": "2030-01-01T02:30:00.000Z", "outcome": "failed", "count": 1, "job": "fire:nightly:1893465000000",
+    "late_ms": 140,
+}  # fmt: skip
+_EXAMPLE: JsonDict = {"items": [{"name": "nightly", "times": [_TIME], "error": "ValueError: the source is empty"}]}
 
 
 class RecentQuery(BaseModel):

@@ -1,6 +1,7 @@
 """``/v1/schedules``: create, list, show, replace, patch and delete schedules."""
 
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -36,7 +37,7 @@ from hascheduler.api.schedules.sorting import SchedulesQuery
 from hascheduler.api.schedules.tenant_scope import (
     TenantSchedules,
     schedule_response,
-    schedules_shown_to,
+    show_schedule,
     stored_schedule,
     with_tenant,
 )
@@ -112,8 +113,9 @@ async def list_schedules(
     hold fewer than `limit`, or none, and have a `next`: go on until that is null.
     """
     documents, cursors, next = await page_of_schedules(filter, query, caller, services, query.sort)
-    shown = schedules_shown_to(caller, services)
-    return await page(documents, query.limit, next, shown, lambda document: cursors[document["_id"]])
+    calendars, payloads, now = services.view.calendars(), caller.sees_payloads, services.clock.wall_ms()
+    shown = partial(show_schedule, calendars=calendars, payloads=payloads, now=now)
+    return await page(documents, query.limit, next, shown, cursors)
 
 
 @router.get(

@@ -3,12 +3,10 @@
 Names, pauses, tenants and triggers are in the replica's mirror, labels in the database. So with ``text``, ``state`` or
 ``verdict`` the mirror selects the schedules, in slices of some milliseconds, and the database is asked only for those
 names. No document holds the last verdict of a schedule: it is the newest decision, among those of all schedules, at the
-schedule's cursor. Which schedules are late is computed for all of them, for all requests of some seconds together.
+schedule's cursor. Which schedules are late is computed for all of them, and kept for the requests of some seconds.
 """
 
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from functools import partial
-from itertools import chain, islice
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -18,19 +16,18 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.published import query_of
 from hascheduler.api.routing.queries import PageQuery, run_in_slices
-from hascheduler.api.schedules.sorting import Place, ScheduleSort, cursor_of, first_places, place_of
+from hascheduler.api.schedules.sorting import Place, ScheduleSort, cursor_of, first_places, place_of, trouble
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.previews import next_fire
-from hascheduler.dispatch.schedules.trouble import Late, is_failing, is_late, is_still_late, next_due_ms
+from hascheduler.dispatch.schedules.trouble import is_failing, is_late, next_due_ms
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.partition import partition_of
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
 from hascheduler.ports import StoredDocument, VerdictSelection
 from hascheduler.schema.filters import ScheduleFilter
 from hascheduler.schema.noun import Part
-from hascheduler.schema.pause import EVERYTHING
-from hascheduler.schema.schedule import Basis, ScheduleRef, ScheduleState
+from hascheduler.schema.schedule import ScheduleRef, ScheduleState
 from hascheduler.schema.trigger import Once, Times, Trigger
 from hascheduler.triggers import without_calendars
 
@@ -45,6 +42,9 @@ _SLICE = 5_000
 _TRIGGERS_SLICE = 100
 """Schedules whose next time is computed in one turn of the event loop."""
 
+Decisions = Collection[tuple[str, int]]
+"""Decisions by the name of the schedule and the time through which it is decided."""
+
 
 async def page_of_schedules(
     filter: ScheduleFilter,
@@ -53,65 +53,55 @@ async def page_of_schedules(
     services: ApiServices,
     sort: ScheduleSort = ScheduleSort.NAME,
 ) -> tuple[Sequence[StoredDocument], Mapping[str, str], str | None]:
-    """Return the documents of one page in order, the cursor after each of them by name, and that of the next page."""
+    """Return the documents of one page in order, the cursors after them by name, and that of the next page."""
     tenant, labels, limit = caller.filter_of(filter.tenant), filter.labels, query.limit
-    after = place_of(sort, query.after)
     if sort is ScheduleSort.NAME and filter == ScheduleFilter(tenant=filter.tenant, labels=labels):
         documents = await services.schedules.list(query.after, limit + 1, labels, tenant=tenant)
-        names = [str(document["_id"]) for document in documents]
-        cursors = dict(zip(names, names, strict=True))
-        return documents[:limit], cursors, names[limit - 1] if len(names) > limit else None
+        return documents[:limit], {}, str(documents[limit - 1]["_id"]) if len(documents) > limit else None
     read_max = LABELS_READ_MAX if labels else limit
-    places = await _first(filter, tenant, services, read_max + 1, after=after, sort=sort)
-    cursors = {place[1]: cursor_of(sort, place) for place in places[:read_max]}
-    names = [*cursors]
-    last = names[-1] if len(places) > read_max else None
+    places = await _first(filter, tenant, services, read_max + 1, sort=sort, after=place_of(sort, query.after))
+    names = [name for _, name in places[:read_max]]
+    cursors = {place[1]: str(cursor_of(sort, place)) for place in places}
+    next = cursors[names[-1]] if len(places) > read_max else None
     if labels:
         labelled = {*await services.schedules.names_among(names, labels, tenant=tenant)}
         names = [name for name in names if name in labelled]
     if len(names) > limit:
         names = names[:limit]
-        last = names[-1]
+        next = cursors[names[-1]]
     found = {str(each["_id"]): each for each in await services.schedules.among(names, labels, limit, tenant=tenant)}
-    return [found[name] for name in names if name in found], cursors, None if last is None else cursors[last]
+    return [found[name] for name in names if name in found], cursors, next
 
 
 async def count_matching(
     filter: ScheduleFilter, tenant: str | None, services: ApiServices
 ) -> tuple[Mapping[ScheduleState, int], bool]:
     """Return how many match, by state, and False if there may be more."""
-    by_state, exact = await _matching_by_state(filter, tenant, services)
-    return {state: len(schedules) for state, schedules in by_state.items()}, exact
-
-
-async def _matching_by_state(
-    filter: ScheduleFilter, tenant: str | None, services: ApiServices
-) -> tuple[Mapping[ScheduleState, Sequence[ScheduleRef]], bool]:
-    """Return those that match, and False if there may be more."""
     labels = filter.labels
     last, exact = await _last_verdicts(filter.verdicts, services)
-    late = await late_schedules(services) if filter.late else {}
-    known = known_schedules(services)
-    found = await run_in_slices(
-        _matching(filter, tenant, last, late, known, now=services.clock.wall_ms(), with_states=True)
-    )
+    late, known, now = await _late(filter, services), known_schedules(services), services.clock.wall_ms()
+    found = await run_in_slices(_matching(filter, tenant, last, late, known, now=now, with_states=True))
+    counts = {state: len(schedules) for state, schedules in found.items()}
     if not labels:
-        return found, exact
-    exact = exact and sum(map(len, found.values())) <= LABELLED_MAX
-    some = [*islice(chain.from_iterable(each[:LABELLED_MAX] for each in found.values()), LABELLED_MAX)]
-    labelled: set[str] = set()
-    for place in range(0, len(some), _LABELLED_AT_ONCE):
-        names = [each.name for each in some[place : place + _LABELLED_AT_ONCE]]
-        labelled.update(await services.schedules.names_among(names, labels, tenant=tenant))
-    return {state: [each for each in of if each.name in labelled] for state, of in found.items()}, exact
+        return counts, exact
+    exact = exact and sum(counts.values()) <= LABELLED_MAX
+    state_of = {each.name: state for state, schedules in found.items() for each in schedules[:LABELLED_MAX]}
+    names = [*state_of][:LABELLED_MAX]
+    counts = dict.fromkeys(found, 0)
+    for place in range(0, len(names), _LABELLED_AT_ONCE):
+        some = names[place : place + _LABELLED_AT_ONCE]
+        for name in await services.schedules.names_among(some, labels, tenant=tenant):
+            counts[state_of[name]] += 1
+    return counts, exact
 
 
 async def first_names(
     filter: ScheduleFilter, tenant: str | None, services: ApiServices, count: int, *, after: str | None
 ) -> list[str]:
     """Return the first names after ``after``, of schedules that match apart from their labels."""
-    place = place_of(ScheduleSort.NAME, after)
-    return [name for _, name in await _first(filter, tenant, services, count, after=place)]
+    place = None if after is None else (0, after)
+    found = await _first(filter, tenant, services, count, sort=ScheduleSort.NAME, after=place)
+    return [name for _, name in found]
 
 
 async def _first(
@@ -120,44 +110,49 @@ async def _first(
     services: ApiServices,
     count: int,
     *,
+    sort: ScheduleSort,
     after: Place | None,
-    sort: ScheduleSort = ScheduleSort.NAME,
 ) -> list[Place]:
     """Return the first places after ``after``, of schedules that match apart from their labels."""
     last, _ = await _last_verdicts(filter.verdicts, services)
-    late = await late_schedules(services) if filter.late or sort is ScheduleSort.TROUBLE else {}
+    late = await _late(filter, services, needed=sort is ScheduleSort.TROUBLE)
     known, now, calendars = known_schedules(services), services.clock.wall_ms(), services.view.calendars()
+
+    def number_of(schedule: ScheduleRef) -> int:
+        if sort is ScheduleSort.NAME:
+            return 0
+        if sort is ScheduleSort.NEXT:
+            due_ms = next_due_ms(schedule, calendars)
+            return LATEST_MS if due_ms is None else due_ms
+        is_late, is_ahead = (schedule.name, schedule.cursor_ms) in late, schedule.is_ahead(now)
+        is_paused = schedule.paused_at_ms is not None
+        return trouble(failing=is_failing(schedule), late=is_late, ahead=is_ahead, paused=is_paused)
 
     def steps() -> Generator[None, None, list[Place]]:
         found = yield from _matching(filter, tenant, last, late, known, now=now)
-        schedules = [*chain.from_iterable(found.values())]
-        yield
-        next_due = partial(next_due_ms, calendars=calendars)
-        return (yield from first_places(sort, schedules, count, after=after, late=late, next_due_ms=next_due, now=now))
+        return (yield from first_places(sort, [*found.values()], number_of, after, count))
 
     return await run_in_slices(steps())
 
 
-async def late_schedules(services: ApiServices) -> Late:
-    """Return the schedules that were late some seconds ago; none while everything is paused."""
-    known, view, now = known_schedules(services), services.view, services.clock.wall_ms()
+async def _late(filter: ScheduleFilter, services: ApiServices, *, needed: bool = False) -> Decisions:
+    """Return the names and cursors of the schedules that were late some seconds ago; none if that is not needed."""
+    if not (filter.late or needed):
+        return ()
 
-    def steps() -> Generator[None, None, Late]:
-        calendars = view.calendars()
-        late: dict[str, Basis] = {}
+    def steps() -> Generator[None, None, Decisions]:
+        known, calendars, now = known_schedules(services), services.view.calendars(), services.clock.wall_ms()
+        late: set[tuple[str, int]] = set()
         for begin in range(0, len(known), _TRIGGERS_SLICE):
             some = known[begin : begin + _TRIGGERS_SLICE]
-            found = [each for each in some if is_late(each, calendars, now)]
-            late.update((each.name, each.basis_at(each.cursor_ms)) for each in found)
+            late.update((each.name, each.cursor_ms) for each in some if is_late(each, calendars, now))
             yield
         return late
 
-    return {} if EVERYTHING in view.pauses() else await services.late.get(services.clock.mono_ms, steps)
+    return await services.late.get(services.clock.mono_ms, steps)
 
 
-async def _last_verdicts(
-    verdicts: tuple[Verdict, ...], services: ApiServices
-) -> tuple[Collection[tuple[str, int]], bool]:
+async def _last_verdicts(verdicts: tuple[Verdict, ...], services: ApiServices) -> tuple[Decisions, bool]:
     """Return the newest decisions with one of these verdicts, by name and last time, and True if these are all."""
     found: set[tuple[str, int]] = set()
     if not verdicts:
@@ -173,24 +168,21 @@ async def _last_verdicts(
 
 
 def known_schedules(services: ApiServices, names: Iterable[str] | None = None) -> Sequence[ScheduleRef]:
-    """Return all schedules in no order, or those of ``names`` in that order, from the mirror.
-
-    Raise `StoreUnavailable` if the mirror does not hold all yet.
-    """
+    """Return all schedules in no order, or those of ``names``; raise `StoreUnavailable` without a complete mirror."""
     view = services.view
     if not view.ready:
         raise StoreUnavailable(f"this replica does not know now which schedules match: {view.unready_reason}")
     copied, known = view.copied_partitions(), view.schedules()
     found = known.values() if names is None else [known[name] for name in names if name in known]
     # Copied to a list, as the mirror changes meanwhile.
-    return [each for each in found if not copied or partition_of(each.template.tenant) not in copied]
+    return [each for each in found if partition_of(each.template.tenant) not in copied] if copied else [*found]
 
 
 def _matching(
     filter: ScheduleFilter,
     tenant: str | None,
-    last: Collection[tuple[str, int]],
-    late: Late,
+    last: Decisions,
+    late: Decisions,
     schedules: Sequence[ScheduleRef],
     *,
     now: WallMs,
@@ -209,12 +201,12 @@ def _matching(
     for begin in range(0, len(schedules), _SLICE):
         for schedule in schedules[begin : begin + _SLICE]:
             if (
-                (text and text not in schedule.name.lower())
+                (filter.failing and not is_failing(schedule))
+                or (filter.late and (schedule.name, schedule.cursor_ms) not in late)
+                or (text and text not in schedule.name.lower())
                 or (tenant is not None and schedule.template.tenant != tenant)
                 or (filter.verdicts and not _was_last(schedule, last))
                 or (filter.ahead and not schedule.is_ahead(now))
-                or (filter.failing and not is_failing(schedule))
-                or (filter.late and not is_still_late(schedule, late))
             ):
                 continue
             state = active if schedule.paused_at_ms is None else paused
@@ -244,7 +236,7 @@ def _may_end(trigger: Trigger) -> bool:
     )
 
 
-def _was_last(schedule: ScheduleRef, last: Collection[tuple[str, int]]) -> bool:
+def _was_last(schedule: ScheduleRef, last: Decisions) -> bool:
     """Return True if one of the ``last`` decisions is the newest of this schedule, and not of an earlier namesake."""
     return schedule.tally != NOTHING_DECIDED and (schedule.name, schedule.cursor_ms) in last
 
@@ -253,7 +245,7 @@ router = APIRouter(tags=["schedules"])
 
 
 class ScheduleCountsResponse(Part):
-    """How many schedules match, by state, and how many of them fail or are late."""
+    """How many schedules match, by state."""
 
     matched: int = Field(examples=[431])
     """How many match"""
@@ -266,10 +258,10 @@ class ScheduleCountsResponse(Part):
     """How many are paused"""
     ended: int = Field(examples=[2])
     """How many have a trigger without further times"""
-    failing: int = Field(default=0, examples=[2])
-    """How many the filter `failing` selects"""
-    late: int = Field(default=0, examples=[1])
-    """How many the filter `late` selects"""
+    failing: int = Field(examples=[2])
+    """How many the filter `failing` selects of them"""
+    late: int = Field(examples=[1])
+    """How many the filter `late` selects of them"""
 
 
 @router.get("/schedules:counts", responses=problem_responses(403, 422))
@@ -277,20 +269,10 @@ async def count_schedules(
     filter: Annotated[ScheduleFilter, query_of(ScheduleFilter)], services: Services, caller: Viewer
 ) -> ScheduleCountsResponse:
     """Count the matching schedules by state, with the filters of the list, from this replica's mirror."""
-    found, exact = await _matching_by_state(filter, caller.filter_of(filter.tenant), services)
-    failing, late = await run_in_slices(_troubled([*found.values()], await late_schedules(services)))
-    by_state = {state.value: len(found[state]) for state in ScheduleState}
-    matched = sum(by_state.values())
-    return ScheduleCountsResponse(matched=matched, exact=exact, **by_state, failing=failing, late=late)
-
-
-def _troubled(found: Sequence[Sequence[ScheduleRef]], late: Late) -> Generator[None, None, tuple[int, int]]:
-    """Return how many fail, and how many are late."""
-    failing_count = late_count = 0
-    for schedules in found:
-        for begin in range(0, len(schedules), _SLICE):
-            some = schedules[begin : begin + _SLICE]
-            failing_count += sum(map(is_failing, some))
-            late_count += sum(is_still_late(each, late) for each in some)
-            yield
-    return failing_count, late_count
+    tenant = caller.filter_of(filter.tenant)
+    counts, exact = await count_matching(filter, tenant, services)
+    numbers = {state.value: counts[state] for state in ScheduleState}
+    for name in ("failing", "late"):
+        troubled, _ = await count_matching(filter.model_copy(update={name: True}), tenant, services)
+        numbers[name] = sum(troubled.values())
+    return ScheduleCountsResponse(matched=sum(counts.values()), exact=exact, **numbers)

@@ -1,6 +1,6 @@
 """The orders of the list of schedules, and the place of each schedule in them.
 
-A page goes on after the place of the last schedule shown, so it survives the deletion of that schedule.
+A page goes on after the place of its last schedule, so it survives the deletion of that schedule.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -11,17 +11,16 @@ from itertools import islice
 from pydantic import Field
 
 from hascheduler.api.routing.queries import PageQuery
-from hascheduler.dispatch.schedules.trouble import Late, is_failing, is_still_late
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import LATEST_MS, WallMs
+from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.schema.schedule import ScheduleRef
 
 Place = tuple[int, str]
-"""The place of a schedule in an order: a number that differs by the order, then its name."""
+"""A number that differs by the order, then the name of the schedule."""
 
 SORTED_MAX = 50_000
-"""The most schedules that are sorted by their next times, each of which has to be computed."""
+"""The most schedules that are sorted by their next times, as each of these has to be computed."""
 _SLICE = 5_000
 _TRIGGERS_SLICE = 100
 
@@ -46,57 +45,39 @@ def place_of(sort: ScheduleSort, cursor: str | None) -> Place | None:
         return None if cursor is None else (0, cursor)
     number, mark, name = cursor.partition(":")
     if not (mark and number.isascii() and number.isdecimal() and len(number) <= len(str(LATEST_MS))):
-        raise InvalidInput(
-            ("after",), f"{quoted(cursor)} is not a position in this list", "`next` of the previous page"
-        )
+        problem = f"{quoted(cursor)} is not a position in this list"
+        raise InvalidInput(("after",), problem, "`next` of the previous page")
     return int(number), name
 
 
-def cursor_of(sort: ScheduleSort, place: Place) -> str:
-    number, name = place
-    return name if sort is ScheduleSort.NAME else f"{number}:{name}"
+def cursor_of(sort: ScheduleSort, place: Place | None) -> str | None:
+    if place is None or sort is ScheduleSort.NAME:
+        return None if place is None else place[1]
+    return f"{place[0]}:{place[1]}"
 
 
-def trouble_place(name: str, *, failing: bool, late: bool, ahead: bool, paused: bool) -> Place:
-    troubles = (failing, late, ahead, paused)
-    return troubles.index(True) if any(troubles) else len(troubles), name
+def trouble(*, failing: bool, late: bool, ahead: bool, paused: bool) -> int:
+    """Return the number of the first trouble that it has, in the order of trouble."""
+    return [failing, late, ahead, paused, True].index(True)
 
 
 def first_places(
     sort: ScheduleSort,
-    schedules: Sequence[ScheduleRef],
-    count: int,
-    *,
+    found: Sequence[Sequence[ScheduleRef]],
+    number_of: Callable[[ScheduleRef], int],
     after: Place | None,
-    late: Late,
-    next_due_ms: Callable[[ScheduleRef], WallMs | None],
-    now: WallMs,
+    count: int,
 ) -> Generator[None, None, list[Place]]:
-    """Return the first ``count`` places after ``after``, in order."""
-    if sort is ScheduleSort.NEXT and len(schedules) > SORTED_MAX:
-        problem = f"{len(schedules):,} schedules match, too many to sort by their next times"
+    """Return the first ``count`` places after ``after``; ``number_of`` returns the number in a schedule's place."""
+    matched = sum(map(len, found))
+    if sort is ScheduleSort.NEXT and matched > SORTED_MAX:
+        problem = f"{matched:,} schedules match, too many to sort by their next times"
         raise InvalidInput(("sort",), problem, f"a filter that leaves at most {SORTED_MAX:,}, or another order")
-
-    def place(schedule: ScheduleRef) -> Place:
-        match sort:
-            case ScheduleSort.NAME:
-                return 0, schedule.name
-            case ScheduleSort.NEXT:
-                due_ms = next_due_ms(schedule)
-                return LATEST_MS if due_ms is None else due_ms, schedule.name
-            case ScheduleSort.TROUBLE:
-                return trouble_place(
-                    schedule.name,
-                    failing=is_failing(schedule),
-                    late=is_still_late(schedule, late),
-                    ahead=schedule.is_ahead(now),
-                    paused=schedule.paused_at_ms is not None,
-                )
-
     least: list[list[Place]] = []
     size = _TRIGGERS_SLICE if sort is ScheduleSort.NEXT else _SLICE
-    for begin in range(0, len(schedules), size):
-        places = map(place, schedules[begin : begin + size])
-        least.append(nsmallest(count, (each for each in places if after is None or each > after)))
-        yield
+    for schedules in found:
+        for begin in range(0, len(schedules), size):
+            places = ((number_of(each), each.name) for each in schedules[begin : begin + size])
+            least.append(nsmallest(count, (place for place in places if after is None or place > after)))
+            yield
     return [*islice(merge(*least), count)]

@@ -3,9 +3,8 @@
 A caller of one tenant neither sees nor changes the schedules of others.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -28,7 +27,6 @@ from hascheduler.model.verdict import NOTHING_DECIDED
 from hascheduler.ports import ScheduleStore, StoredDocument
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.forms import instant_text
-from hascheduler.schema.pause import EVERYTHING
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.schedule_bodies import (
     CountsResponse,
@@ -119,12 +117,11 @@ def show_schedule(
     *,
     payloads: bool = True,
     now: WallMs | None = None,
-    firing: bool = True,
 ) -> ScheduleResponse:
     """Return a stored schedule as responses show it; raise an `InvalidInput` if it can't be read.
 
     If ``calendars`` lacks one that it uses, a warning takes the place of its next fire. If ``payloads`` is false, the
-    payloads of its jobs are null. ``firing`` is false while everything is paused.
+    payloads of its jobs are null.
     """
     schedule = decode_schedule(document["_id"], document)
     if not payloads:
@@ -167,7 +164,7 @@ def show_schedule(
         ahead_until_ms=schedule.cursor_ms if is_ahead else None,
         counts=CountsResponse.of(schedule.tally, unstorable_of(document)),
         failures_in_a_row=schedule.failures,
-        late=firing and now is not None and is_late(schedule, calendars, now),
+        late=now is not None and is_late(schedule, calendars, now),
         warnings=tuple(warnings),
     )
 
@@ -184,24 +181,12 @@ def _jobs(schedule: ScheduleRef, document: StoredDocument) -> tuple[GraphJobBody
     return tuple(show_graph_job(job, schedule.name, plain_json(payloads.get(job.ref))) for job in jobs)
 
 
-def schedules_shown_to(caller: Caller, services: ApiServices) -> Callable[[StoredDocument], ScheduleResponse]:
-    """Return the function that shows a stored schedule as the caller may see it now."""
-    view = services.view
-    return partial(
-        show_schedule,
-        calendars=view.calendars(),
-        payloads=caller.sees_payloads,
-        now=services.clock.wall_ms(),
-        firing=EVERYTHING not in view.pauses(),
-    )
-
-
 def schedule_response(
     document: StoredDocument, response: Response, services: ApiServices, caller: Caller
 ) -> ScheduleResponse:
     """Return one schedule as the caller may see it, and set the response's ``ETag``."""
-    shows = schedules_shown_to(caller, services)
+    calendars, now = services.view.calendars(), services.clock.wall_ms()
     with readable("schedule", document["_id"]):
-        shown = shows(document)
+        shown = show_schedule(document, calendars, payloads=caller.sees_payloads, now=now)
     response.headers["ETag"] = etag(document)
     return shown

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from hascheduler.client import answers, options
 from hascheduler.client.answers import ScheduleCountsResponse, ScheduleResponse
@@ -10,12 +10,11 @@ from hascheduler.client.asynchronous.asking import AsyncAsker
 from hascheduler.client.asynchronous.named import AsyncNamedApi, IfNone
 from hascheduler.client.bodies import plain, query_of
 from hascheduler.client.flows import ScheduleChange, change_where
-from hascheduler.client.options import ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
+from hascheduler.client.options import ScheduleCountFilter, ScheduleListFilter, ScheduleOptions, TemplateBody, Verdict
 from hascheduler.client.requests import MANY_S, Rev, key_of, matching, probe_for, submit_one
 from hascheduler.client.results import Changed, Job, ListPage
 
 Trigger = options.CronBody | options.IntervalBody | options.TimesBody | options.OnceBody | options.AnyBody
-Sort = Literal["name", "trouble", "next"]
 Labels = Mapping[str, str] | Sequence[str] | None
 """``{"team": "a"}``, or texts such as ``team=a``."""
 
@@ -61,25 +60,21 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
 
     replace = put
 
-    def list(
-        self, labels: Labels = None, *, sort: Sort | None = None, **filter: Unpack[ScheduleListFilter]
-    ) -> AsyncIterator[ScheduleResponse]:
+    def list(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> AsyncIterator[ScheduleResponse]:
         """Yield all, by name unless ``sort`` is given; with ``labels`` or a filter those that match."""
-        return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter, sort=sort)
+        return self._each(ScheduleResponse, "/v1/schedules", labels=labels, **filter)
 
     async def page(
         self,
         labels: Labels = None,
         *,
-        sort: Sort | None = None,
         limit: int | None = None,
         after: str | None = None,
         **filter: Unpack[ScheduleListFilter],
     ) -> ListPage[ScheduleResponse]:
-        asked = {"labels": labels, **filter, "sort": sort, "limit": limit, "after": after}
-        return await self._page(ScheduleResponse, "/v1/schedules", **asked)
+        return await self._page(ScheduleResponse, "/v1/schedules", labels=labels, **filter, limit=limit, after=after)
 
-    async def count(self, labels: Labels = None, **filter: Unpack[ScheduleListFilter]) -> ScheduleCountsResponse:
+    async def count(self, labels: Labels = None, **filter: Unpack[ScheduleCountFilter]) -> ScheduleCountsResponse:
         """Return how many match, by state."""
         return await self._get(ScheduleCountsResponse, "/v1/schedules:counts", labels=labels, **filter)
 

@@ -39,7 +39,7 @@ ROOM_WAIT_MS_MAX = 30_000
 """How long the newest time waits for room: at most what the check of invariants allows for immediate decisions."""
 STORED_EVERY_MS = 10_000
 """How long the count of failures of a schedule that they do not pause stays as it is stored, at least."""
-_STORED_AT_ONCE_MAX = 50
+_STORED_AT_ONCE_MAX = 20
 
 
 def decide_due_times(

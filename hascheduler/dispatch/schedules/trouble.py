@@ -7,7 +7,7 @@ from hascheduler.dispatch.schedules.trigger_periods import next_decision_ms
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.calendar import Calendar
-from hascheduler.schema.schedule import Basis, ScheduleRef
+from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.triggers import MissingCalendar, with_calendars, without_calendars
 
 LATE_MS_MIN = 60_000
@@ -40,16 +40,6 @@ def is_late(schedule: ScheduleRef, calendars: Mapping[str, Calendar], now: int) 
     except InvalidInput:  # written by hand: it has no times
         return False
     return fire is not None and fire.due_ms < last_ms
-
-
-Late = Mapping[str, Basis]
-"""The schedules that were late some seconds ago, by name, with what that was based on."""
-
-
-def is_still_late(schedule: ScheduleRef, late: Late) -> bool:
-    """Return True if it was late, and since then none of its times was decided and no edit changed them."""
-    basis = late.get(schedule.name)
-    return basis is not None and basis == schedule.basis_at(schedule.cursor_ms)
 
 
 def next_due_ms(schedule: ScheduleRef, calendars: Mapping[str, Calendar]) -> WallMs | None:

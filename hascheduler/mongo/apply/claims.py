@@ -12,8 +12,6 @@ from contextlib import suppress
 from typing import Any
 
 import pymongo
-from pymongo import UpdateMany
-from pymongo.asynchronous.collection import AsyncCollection
 
 from hascheduler.dispatch.decisions import (
     CountFailures,
@@ -106,21 +104,14 @@ class FailureCounts:
 
     async def count(self, decisions: Sequence[CountFailures], *, majority: bool) -> dict[CountFailures, Settlement]:
         """Settle the counts; LOST if the schedule is gone, replaced, or edited since its failures were counted."""
-        schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
-        settled = dict.fromkeys(decisions, Settlement.UNKNOWN)
-        plain = [each for each in decisions if each.pause_at_ms is None]
-        updates = [UpdateMany(_which(each), {"$set": {"failures": each.failures}}) for each in plain]
-        with suppress(StoreUnavailable, HistoryLost), faults("count failures"):
-            if plain and (await schedules.bulk_write(updates, ordered=False)).matched_count == len(plain):
-                settled.update(dict.fromkeys(plain, Settlement.DONE))
-                plain = []
-            for decision in decisions:
-                if decision.pause_at_ms is not None or plain:
-                    settled[decision] = await self._count(schedules, decision)
-        return settled
+        settled = await asyncio.gather(*[self._count(decision, majority=majority) for decision in decisions])
+        return dict(zip(decisions, settled, strict=True))
 
-    async def _count(self, schedules: AsyncCollection[dict[str, Any]], decision: CountFailures) -> Settlement:
-        which = _which(decision)
+    async def _count(self, decision: CountFailures, *, majority: bool) -> Settlement:
+        schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
+        which: dict[str, Any] = {"_id": decision.schedule}
+        if decision.created_at_ms is not None:
+            which["created_at_ms"] = decision.created_at_ms
         repeated = {**which, "paused_at_ms": decision.pause_at_ms}
         change: dict[str, Any] = {"$set": {"failures": decision.failures}}
         if decision.pause_at_ms is not None:
@@ -128,16 +119,16 @@ class FailureCounts:
             change["$set"]["paused_at_ms"] = decision.pause_at_ms
             change["$set"]["paused_because"] = TOO_MANY_FAILURES.format(decision.failures)
             change["$inc"] = {"rev": 1}
-        if (await schedules.update_one(which, change)).matched_count:
-            return Settlement.DONE
-        # A repeat of an applied pause finds the next revision.
-        again = decision.pause_at_ms is not None and await schedules.find_one(repeated, ["_id"])
+        try:
+            with faults("count failures"):
+                answer = await schedules.update_one(which, change)
+                if answer.matched_count:
+                    return Settlement.DONE
+                # A repeat of an applied pause finds the next revision.
+                again = decision.pause_at_ms is not None and await schedules.find_one(repeated, ["_id"])
+        except (StoreUnavailable, HistoryLost):
+            return Settlement.UNKNOWN
         return Settlement.DONE if again else Settlement.LOST
-
-
-def _which(decision: CountFailures) -> dict[str, Any]:
-    created = {} if decision.created_at_ms is None else {"created_at_ms": decision.created_at_ms}
-    return {"_id": decision.schedule, **created}
 
 
 class HoldReleases:

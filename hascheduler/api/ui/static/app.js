@@ -19,6 +19,7 @@ const VIEWS = {
   verdicts: { title: "Verdicts", load: () => import("./views/verdicts.js"), more: true },
   lanes: { title: "Lanes and tenants", load: () => import("./views/lanes.js"), more: true },
   schedule: { title: "Schedule", load: () => import("./views/schedule.js"), within: "schedules" },
+  "schedule-new": { title: "New schedule", load: () => import("./views/schedule_new.js"), within: "schedules" },
   job: { title: "Job", load: () => import("./views/job.js"), within: "jobs" },
 };
 

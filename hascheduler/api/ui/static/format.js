@@ -28,6 +28,12 @@ export function span(ms) {
   return `${Math.floor(Number(whole))} ${unit}${more ? ` ${more} ${part}` : ""}`;
 }
 
+/** How long until an instant, in whole seconds. @param {string} instant @param {number} now */
+export const left = (instant, now) => {
+  const ms = Date.parse(instant) - now;
+  return ms < 1_000 ? "0 s" : ms < 10_000 ? `${Math.floor(ms / 1_000)} s` : span(ms);
+};
+
 /** How long ago, or in how long. @param {string | null | undefined} instant @param {number} [now] */
 export function ago(instant, now = Date.now()) {
   if (!instant) return "–";
