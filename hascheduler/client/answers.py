@@ -735,6 +735,7 @@ class ExcessResponse(Answer):
 class LoadResponse(Answer):
     items_: tuple[DefinitionLoad, ...]
     too_much: tuple[ExcessResponse, ...]
+    used: tuple[int, ...]
     from_ms: int
     bucket_ms: int
     left_out: int

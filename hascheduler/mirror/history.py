@@ -1,4 +1,4 @@
-"""The last hour of one view of the jobs in points of 30 s, and what happened in its last minute."""
+"""The last hour of one view of the jobs in points of 30 s, how many ran in the last day, and the events of a minute."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -8,6 +8,8 @@ from hascheduler.model.values.instants import MonoMs
 
 EVERY_MS = 30_000
 POINTS_MAX = 120
+DAY_EVERY_MS = 600_000
+DAY_POINTS_MAX = 144
 COUNTED = {
     EventType.SUBMITTED: "submitted",
     EventType.STARTED: "started",
@@ -25,10 +27,13 @@ _SAMPLE_MS = 500
 
 
 class JobHistory:
-    """Owner of the points of the last hour, and of the totals of the last minute."""
+    """Owner of the points of the last hour, of those of the last day, and of the totals of the last minute."""
 
     def __init__(self, now: MonoMs, totals: Mapping[EventType, int]) -> None:
         self._points: deque[Mapping[str, int]] = deque(maxlen=POINTS_MAX)
+        self._day: deque[int] = deque(maxlen=DAY_POINTS_MAX)
+        self._most = 0
+        self._points_of_most = 0
         self.until_ms: int = now
         """When the newest point was taken."""
         self._at_point = Counter(totals)
@@ -45,6 +50,15 @@ class JobHistory:
             self._points.append({**levels, **more})
             self.until_ms = max(self.until_ms + EVERY_MS, now - (POINTS_MAX - 1) * EVERY_MS)
             self._at_point = Counter(totals)
+            self._most = max(self._most, levels["running"])
+            self._points_of_most += 1
+            if self._points_of_most * EVERY_MS == DAY_EVERY_MS:
+                self._day.append(self._most)
+                self._most = self._points_of_most = 0
+
+    def most_running(self) -> list[int]:
+        """Return how many jobs ran at most in each ten minutes of the last day, oldest first."""
+        return [*self._day]
 
     def per_minute(self) -> dict[str, int]:
         """Return the counts of the last minute, or since the beginning."""

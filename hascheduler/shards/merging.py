@@ -196,7 +196,9 @@ def _load(loads: Sequence[Body]) -> Body:
     every, *capped = [Load(name, slots[name], each) for name, each in needed.items()]
     capped.sort(key=lambda load: (-max(load.needed) / load.slots, load.definition))
     left_out = sum(load["left_out"] for load in loads)
-    return shown_load(LoadAhead(from_ms, [every, *capped], left_out)).model_dump(mode="json")
+    common = min(len(load["used"]) for load in loads)
+    used = [sum(each) for each in zip(*(load["used"][len(load["used"]) - common :] for load in loads), strict=True)]
+    return shown_load(LoadAhead(from_ms, [every, *capped], left_out), used).model_dump(mode="json")
 
 
 MERGED: Mapping[tuple[str, str], Merge] = {

@@ -25,7 +25,7 @@ from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, Load, LoadAhead
 from hascheduler.dispatch.schedules.trigger_periods import decided_through_ms
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import decode_schedule
-from hascheduler.model.job import LIVE
+from hascheduler.model.job import LIVE, JobState
 from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.ports import ClusterView, VerdictRecord
@@ -56,7 +56,7 @@ _EXAMPLE: JsonDict = {
             "name": "backup",
             "paused": False,
             "expected_ms": 900_000,
-            "fired": [[32, 1, 0], [80, 1, 1]],
+            "fired": [[32, 1, 0, 0], [80, 1, 1, 1]],
             "passed_over": [
                 {"verdict": "missed", "from_ms": 1_893_420_000_000, "to_ms": 1_893_423_600_000, "count": 2}
             ],
@@ -70,7 +70,14 @@ _EXAMPLE: JsonDict = {
     "from_ms": 1_893_369_600_000,
     "to_ms": 1_893_542_400_000,
     "bucket_ms": 900_000,
-    "load": {"items": [], "too_much": [], "from_ms": 1_893_456_000_000, "bucket_ms": BUCKET_MS, "left_out": 0},
+    "load": {
+        "items": [],
+        "too_much": [],
+        "used": [3, 5],
+        "from_ms": 1_893_456_000_000,
+        "bucket_ms": BUCKET_MS,
+        "left_out": 0,
+    },
     "next": None,
 }
 
@@ -107,8 +114,8 @@ class ScheduleTimeline(BaseModel):
     paused: bool = Field(description="True if it is paused: it does not fire until it is resumed")
     expected_ms: int = Field(description="How long the job of a fire is expected to run; of several, the last of them")
     fired: list[list[int]] = Field(
-        description="[bucket, fired, late]: how many times of the bucket fired, and how many of these started, or "
-        "have not started yet, later than the misfire grace"
+        description="[bucket, fired, late, failed]: how many times of the bucket fired, how many of these started, or "
+        "have not started yet, later than the misfire grace, and how many jobs failed"
     )
     passed_over: list[PassedOver] = Field(description="Runs of times that did not fire, newest first")
     known_since_ms: int = Field(description="The start of what is shown, if there is too much before it")
@@ -137,6 +144,10 @@ class LoadResponse(BaseModel):
     items: list[DefinitionLoad] = Field(description=f"All jobs, then the {_LOADS_MAX} fullest definitions with a cap")
     too_much: list[ExcessResponse] = Field(
         description="The periods in which they need more slots than there are, in order of time"
+    )
+    used: list[int] = Field(
+        description="The most jobs that ran at once in each bucket before now, oldest first: at most a day, and none "
+        "from before this replica started; empty for tokens of one tenant"
     )
     from_ms: int = Field(description="The start of the first bucket, which contains now")
     bucket_ms: int = Field(description="The length of a bucket")
@@ -178,7 +189,7 @@ async def get_timeline(
         from_ms=from_ms,
         to_ms=to_ms,
         bucket_ms=bucket_ms,
-        load=shown_load(load),
+        load=shown_load(load, services.view.history().most_running() if caller.only is None else ()),
         next=next,
     )
 
@@ -217,6 +228,7 @@ class _Known:
     def fired(self, from_ms: int, bucket_ms: int, now: int) -> list[list[int]]:
         fired: Counter[int] = Counter()
         late: Counter[int] = Counter()
+        failed: Counter[int] = Counter()
         allowed_ms = self.schedule.policy.grace_ms + self.schedule.trigger.jitter_ms
         for record in self.records:
             if record.run.verdict is Verdict.FIRED:
@@ -226,7 +238,8 @@ class _Known:
                 began_ms = now if record.began_at_ms is None else record.began_at_ms
                 never_began = record.began_at_ms is None and record.job_state not in LIVE
                 late[bucket] += not never_began and began_ms - nominal_ms > allowed_ms
-        return [[bucket, fired[bucket], late[bucket]] for bucket in sorted(fired)]
+                failed[bucket] += record.job_state is JobState.FAILED
+        return [[bucket, fired[bucket], late[bucket], failed[bucket]] for bucket in sorted(fired)]
 
     def passed_over(self) -> list[PassedOver]:
         runs = (record.run for record in self.records if record.run.verdict is not Verdict.FIRED)
@@ -344,8 +357,8 @@ def _load_ahead(services: ApiServices) -> Generator[None, None, LoadAhead]:
     return load_ahead(now, schedules, slots, caps, view.calendars(), cost_ms=cost_ms)
 
 
-def shown_load(found: LoadAhead) -> LoadResponse:
-    """Return the load as the API shows it: all jobs, then the fullest definitions, and when it is too much."""
+def shown_load(found: LoadAhead, used: Sequence[int]) -> LoadResponse:
+    """Return the load as the API shows it: all jobs, the fullest definitions, what was ``used``, what is too much."""
     loads = found.loads[: _LOADS_MAX + 1]
     too_much = [
         ExcessResponse(from_ms=from_ms, to_ms=to_ms, summary=_in_words(load, needed))
@@ -357,6 +370,7 @@ def shown_load(found: LoadAhead) -> LoadResponse:
             DefinitionLoad(definition=load.definition, slots=load.slots, needed=list(load.needed)) for load in loads
         ],
         too_much=sorted(too_much, key=lambda each: each.from_ms),
+        used=list(used),
         from_ms=found.from_ms,
         bucket_ms=BUCKET_MS,
         left_out=found.left_out,

@@ -32,6 +32,7 @@ PAGE = "/ui"
 VIEWS = (
     "schedules",
     "schedule",
+    "schedule-new",
     "timeline",
     "verdicts",
     "jobs",

@@ -140,11 +140,12 @@ class Browser:
     # Acting
 
     async def press(self, label: str, css: str = "button, summary, a") -> None:
-        """The control with that label; a second try where the page was drawn again in between."""
+        """The control that shows or says that label; a second try where the page was drawn again in between."""
 
         def pressed() -> bool:
             for element in self.all(css):
-                if element.is_displayed() and element.text.strip() == label and element.is_enabled():
+                shown = element.text.strip(), element.get_attribute("aria-label")
+                if label in shown and element.is_displayed() and element.is_enabled():
                     element.click()
                     return True
             return False

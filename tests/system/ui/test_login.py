@@ -1,4 +1,4 @@
-"""Log in as each role: the page offers what the role may do, and the session ends when it is to end."""
+"""Sign in as each role: the page offers what the role may do, and the session ends when it is to end."""
 
 import httpx2
 
@@ -7,12 +7,13 @@ from tests.system.ui.browser import Browser
 from tests.system.ui.conftest import GUARDED
 from tests.system.ui.scene import ADMIN
 
-BUTTONS = {
+OFFERED = {
     "viewer": set[str](),
-    "submitter": {"Cancel all that match"},
-    "operator": {"Cancel all that match", "Retry all that match", "Reprioritize all that match"},
-    "admin": {"Cancel all that match", "Retry all that match", "Reprioritize all that match"},
+    "submitter": {"Submit a job…", "Cancel the job…"},
+    "operator": {"Submit a job…", "Cancel the job…", "Reprioritize…"},
+    "admin": {"Submit a job…", "Cancel the job…", "Reprioritize…"},
 }
+"""On the list of jobs and in the menu of one that waits."""
 
 
 async def token(url: str, role: str) -> tuple[str, str]:
@@ -26,18 +27,23 @@ async def token(url: str, role: str) -> tuple[str, str]:
 async def log_in(browser: Browser, url: str, secret: str, sees: str) -> None:
     await browser.open(url)
     await browser.fill("input[name=token]", secret)
-    await browser.press("Log in", "button")
+    await browser.press("Sign in", "button")
     await browser.sees(sees, ".who")
 
 
 async def test_each_role_is_offered_what_it_may_do(guarded: Processes, browser: Browser) -> None:
     one = guarded.replicas["one"]
-    for role, expected in BUTTONS.items():
+    async with httpx2.AsyncClient(base_url=one.url, headers={"Authorization": f"Bearer {ADMIN}"}) as boss:
+        await boss.post("/v1/jobs", json={"definition": "nobody-runs-it", "target": "waits"})
+    for role, expected in OFFERED.items():
         _, secret = await token(one.url, role)
-        await log_in(browser, f"{one.url}/ui/jobs?definition=log", secret, f"a-{role} · {role}")
-        await browser.sees("No job matches", "main")
-        offered = {element.text for element in browser.all("main .buttons button")} - {"Dead letters by error"}
+        await log_in(browser, f"{one.url}/ui/jobs?state=pending", secret, f"a-{role} · {role}")
+        await browser.sees("waits", "tbody")
+        if role != "viewer":
+            await browser.press("Actions for waits", "summary")
+        offered = {element.text for element in browser.all("main button") if element.is_displayed()}
         assert offered == expected
+        assert bool(browser.all("main input[type=checkbox]")) == (role != "viewer")
         assert secret not in browser.script("return document.documentElement.outerHTML + document.cookie")
         assert browser.script("return JSON.stringify({...localStorage, ...sessionStorage})").find("hsk_") == -1
         assert browser.complaints((one.url,)) == []
@@ -50,7 +56,7 @@ async def test_a_session_works_at_each_replica_and_ends_when_its_token_is_revoke
     one, two = guarded.replicas["one"], guarded.replicas["two"]
     id, secret = await token(one.url, "operator")
     await log_in(browser, f"{one.url}/ui", secret, "a-operator")
-    await browser.sees("Leader", "main")
+    await browser.sees("Replicas", "main")
     for url in (one.url, two.url):  # cookies know no ports: the session is one of this host
         await browser.open(f"{url}/ui/jobs?state=failed")
         await browser.sees("No job matches", "main")
@@ -59,7 +65,7 @@ async def test_a_session_works_at_each_replica_and_ends_when_its_token_is_revoke
     await browser.sees("Your session has ended")
     _, other = await token(one.url, "viewer")
     await browser.fill("input[name=token]", other)
-    await browser.press("Log in", "button")
+    await browser.press("Sign in", "button")
     await browser.sees("a-viewer", ".who")
     assert "state=failed" in browser.url, "one goes on where one was"
     for log in guarded.folder.glob("*.err"):
@@ -70,8 +76,8 @@ async def test_a_read_only_page_offers_an_admin_nothing_that_changes(processes: 
     one = await processes.replica("one", **GUARDED, HASCHEDULER_UI_READ_ONLY="true", HASCHEDULER_UI_NAME="staging")
     await log_in(browser, f"{one.url}/ui", ADMIN, "read-only")
     await browser.sees("staging", "header")
-    await browser.sees("Leader", "main")
-    assert "Pause everything" not in browser.text("main")
+    await browser.sees("Replicas", "main")
+    assert "Stop all scheduling" not in browser.text("main")
     status = browser.script(
         "return fetch('/v1/cluster/pause', {method: 'POST', headers: {'content-type': 'application/json'},"
         " body: JSON.stringify({because: 'x'})}).then((answer) => answer.status)"

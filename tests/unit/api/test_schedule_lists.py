@@ -8,7 +8,7 @@ import pytest
 from hascheduler.api.schedules import timeline as room
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import Client, check_problem, create, get, pages
@@ -253,7 +253,10 @@ async def test_the_load_ahead_says_when_a_definition_needs_more_than_its_slots(c
     assert (await client.put("/v1/definitions/log", json={"max_concurrency": 2})).status_code == 201
     await hourly(client, "a", "b", "c")
     world.view.learned |= {("log", name): 15 * MINUTE_MS for name in "abc"}
+    levels = {"pending": 0, "running": 5, "slots": 8, "replicas": 1}
+    world.view.past.sample(MonoMs(world.view.past.until_ms + 20 * MINUTE_MS), {}, levels)
     load = (await get(client, f"{TIMELINE}?limit=1"))["load"]
+    assert load["used"] == [5, 5]
     assert [(each["definition"], each["slots"]) for each in load["items"]] == [(None, 8), ("log", 2)]
     assert load["items"][1]["needed"][:8] == [0, 0, 0, 0, 0, 0, 3, 2]
     first = NOW + HOUR_MS
@@ -276,7 +279,8 @@ async def test_a_row_has_what_was_and_what_is_to_come(client: Client, world: Wor
         id = await world.fire(world.clock.now)
         if began_ms is not None:
             began_at_ms = world.clock.now + began_ms
-            world.rewrite_job(id, state=JobState.SUCCEEDED.value, first_started_at_ms=began_at_ms)
+            state = JobState.FAILED if hour == 2 else JobState.SUCCEEDED
+            world.rewrite_job(id, state=state.value, first_started_at_ms=began_at_ms)
         if hour == 2:
             await world.pass_over(Verdict.MISSED, NOW + 3 * HOUR_MS, NOW + 4 * HOUR_MS, count=2)
     world.rewrite_job(f"fire:tick:{NOW + 5 * HOUR_MS}", state=JobState.CANCELLED.value)
@@ -296,7 +300,7 @@ async def test_a_row_has_what_was_and_what_is_to_come(client: Client, world: Wor
                 "paused": False,
                 "expected_ms": 90_000,
                 # That of 5:00 never began, and that of 6:00 waits for longer than the grace.
-                "fired": [[bucket(1), 1, 0], [bucket(2), 1, 1], [bucket(5), 1, 0], [bucket(6), 1, 1]],
+                "fired": [[bucket(1), 1, 0, 0], [bucket(2), 1, 1, 1], [bucket(5), 1, 0, 0], [bucket(6), 1, 1, 0]],
                 "passed_over": [
                     {"verdict": "missed", "from_ms": NOW + 3 * HOUR_MS, "to_ms": NOW + 4 * HOUR_MS, "count": 2}
                 ],

@@ -163,20 +163,20 @@ def _called(calls: list[tuple[str, str, tuple[Any, ...]]]) -> list[Any]:
 
 
 _CRON = [
-    ("30 2 * * *", "every day at 02:30 in Europe/Paris"),
-    ("@hourly", "every hour, on the hour in Europe/Paris"),
+    ("30 2 * * *", "every day at 02:30 in Paris"),
+    ("@hourly", "every hour, on the hour in Paris"),
     ("*/5 * * * *", "every 5 minutes"),
-    ("30 2 * * MON-FRI", "Monday to Friday at 02:30 in Europe/Paris"),
-    ("0 8,20 * * sun,sat", "every Saturday and Sunday at 08:00 and 20:00 in Europe/Paris"),
-    ("0 12 * * fri#2", "on the second Friday of the month at 12:00 in Europe/Paris"),
-    ("0 12 * * 5L", "on the last Friday of the month at 12:00 in Europe/Paris"),
-    ("0 9 LW * ?", "on the last weekday of the month at 09:00 in Europe/Paris"),
-    ("0 0 15W * *", "on the weekday nearest to the 15th of the month at 00:00 in Europe/Paris"),
-    ("0 0 L-3 * *", "3 days before the last of the month at 00:00 in Europe/Paris"),
-    ("0 0 1,15 * *", "on the 1st and 15th of the month at 00:00 in Europe/Paris"),
-    ("0 0 13 * 5", "on the 13th of the month, and every Friday at 00:00 in Europe/Paris"),
-    ("*/15 9-17 * * 1-5", "every 15 minutes from 09:00 to 17:59, Monday to Friday in Europe/Paris"),
-    ("15 */6 * * *", "every 6 hours from 00:15 on in Europe/Paris"),
+    ("30 2 * * MON-FRI", "every weekday at 02:30 in Paris"),
+    ("0 8,20 * * sun,sat", "every Saturday and Sunday at 08:00 and 20:00 in Paris"),
+    ("0 12 * * fri#2", "on the second Friday of the month at 12:00 in Paris"),
+    ("0 12 * * 5L", "on the last Friday of the month at 12:00 in Paris"),
+    ("0 9 LW * ?", "on the last weekday of the month at 09:00 in Paris"),
+    ("0 0 15W * *", "on the weekday nearest to the 15th of the month at 00:00 in Paris"),
+    ("0 0 L-3 * *", "3 days before the last of the month at 00:00 in Paris"),
+    ("0 0 1,15 * *", "on the 1st and 15th of the month at 00:00 in Paris"),
+    ("0 0 13 * 5", "on the 13th of the month, and every Friday at 00:00 in Paris"),
+    ("*/15 9-17 * * 1-5", "every 15 minutes from 09:00 to 17:59, every weekday in Paris"),
+    ("15 */6 * * *", "every 6 hours from 00:15 on in Paris"),
 ]
 _ODD = ["*/7 * * * *", "0 22-2 * * *", "0 0 */2 * 0-6", "0 */5 * * *", "* 3,5 * * *", "nonsense", ""]
 _SEVERAL = {

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hascheduler.mirror.history import EVERY_MS, POINTS_MAX, JobHistory
+from hascheduler.mirror.history import DAY_EVERY_MS, DAY_POINTS_MAX, EVERY_MS, POINTS_MAX, JobHistory
 from hascheduler.model.event import EventType
 from hascheduler.model.values.instants import MonoMs
 
@@ -38,3 +38,13 @@ def test_a_level_counts_only_if_it_was_kept_from_one_point_to_the_next() -> None
     for point, replicas in enumerate([3, 3, 4, 3, 2], start=1):
         history.sample(MonoMs(point * EVERY_MS), {}, LEVELS | {"replicas": replicas})
     assert history.most("replicas") == 3
+
+
+def test_the_day_has_the_most_that_ran_in_each_ten_minutes() -> None:
+    history = JobHistory(MonoMs(0), {})
+    for at_ms in range(EVERY_MS, (DAY_POINTS_MAX + 1) * DAY_EVERY_MS, EVERY_MS):
+        history.sample(MonoMs(at_ms), {}, LEVELS | {"running": at_ms // EVERY_MS})
+    points = DAY_EVERY_MS // EVERY_MS
+    assert history.most_running() == [points * (bucket + 1) for bucket in range(DAY_POINTS_MAX)]
+    history.sample(MonoMs((DAY_POINTS_MAX + 1) * DAY_EVERY_MS), {}, LEVELS)
+    assert len(history.most_running()) == DAY_POINTS_MAX

@@ -13,9 +13,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.http.problems import problem
+from hascheduler.mirror.history import DAY_EVERY_MS
 from hascheduler.model.collection import Collection
 from hascheduler.model.partition import partition_of
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.model.verdict import Verdict
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.pause import StandingPause, drain_id
@@ -150,8 +151,14 @@ async def test_sums_are_those_of_one_shard_that_has_it_all() -> None:
         "schedules:recent?name=s8&name=s1&name=none&name=s3",
     ):
         assert await got(places, f"/v1/{path}") == await got(one, f"/v1/{path}")
+    for shard in range(len(places)):
+        past = places[shard].world.view.past
+        past.sample(
+            MonoMs(past.until_ms + (shard + 1) * DAY_EVERY_MS), {}, {"pending": 0, "running": shard + 1, "slots": 8}
+        )
     merged, alone = [(await got(each, "/v1/timeline"))["load"] for each in (places, one)]
     assert sum(merged["items"][0]["needed"]) >= sum(alone["items"][0]["needed"]) > 0
+    assert merged["used"] == [sum(range(1, len(places) + 1))], "of the time that all of them know"
     assert merged["items"][0]["slots"] == 3 * alone["items"][0]["slots"]
 
 

@@ -1,91 +1,129 @@
-// The page: the session, its header, and the view that the address names.
+// The page: the session, its side bar, and the view that the address names.
 import { html, render, signal, useEffect } from "./html.js";
 import { sessionEnded } from "./api.js";
-import { span, time } from "./format.js";
-import { follow, paused, picture, staleSince } from "./live.js";
-import { Failure, Link } from "./parts/basic.js";
+import { number, plain, span } from "./format.js";
+import { cameAt, clock, follow, frozen, health, picture, replicaName, staleSince, unreachable } from "./live.js";
+import { Notice, forgetNotice } from "./parts/actions.js";
+import { Failure, Link, Menu, State } from "./parts/basic.js";
 import { place } from "./router.js";
 import { askWho, known, logOut, session } from "./session.js";
 import { Login } from "./views/login.js";
 
-/** The views by name; each is loaded with the page, so a change of views waits only for data. */
+/** The views by name, loaded when they are first shown. `more`: in the second list; `within`: in no list, but part of another view.
+ * @type {Record<string, {title: string, load: () => Promise<any>, more?: boolean, within?: string}>} */
 const VIEWS = {
   now: { title: "Now", load: () => import("./views/now.js") },
   schedules: { title: "Schedules", load: () => import("./views/schedules.js") },
-  timeline: { title: "Timeline", load: () => import("./views/timeline.js") },
-  verdicts: { title: "Verdicts", load: () => import("./views/verdicts.js") },
   jobs: { title: "Jobs", load: () => import("./views/jobs.js") },
-  lanes: { title: "Lanes and tenants", load: () => import("./views/lanes.js") },
+  timeline: { title: "Timeline", load: () => import("./views/timeline.js") },
+  verdicts: { title: "Verdicts", load: () => import("./views/verdicts.js"), more: true },
+  lanes: { title: "Lanes and tenants", load: () => import("./views/lanes.js"), more: true },
   schedule: { title: "Schedule", load: () => import("./views/schedule.js"), within: "schedules" },
+  "schedule-new": { title: "New schedule", load: () => import("./views/schedule_new.js"), within: "schedules" },
   job: { title: "Job", load: () => import("./views/job.js"), within: "jobs" },
 };
-const SHOWN = Object.entries(VIEWS).filter(([, view]) => !("within" in view));
 
 /** @type {import("./vendor/signals.js").Signal<Record<string, any>>} */
 const loaded = signal({});
+/** Why a view could not be loaded, or no replica says who uses the page. */
 const failed = signal(/** @type {any} */ (null));
-const THEME = "hascheduler-theme";
 
-function theme(/** @type {string} */ name) {
-  document.documentElement.dataset.theme = name;
+const THEME = "hascheduler-theme";
+const THEMES = { "": "as the system", light: "light", dark: "dark" };
+const theme = signal(
+  (() => {
+    try {
+      return localStorage.getItem(THEME) || "";
+    } catch {
+      return "";
+    }
+  })(),
+);
+document.documentElement.className = theme.value;
+
+function nextTheme() {
+  const names = Object.keys(THEMES);
+  theme.value = document.documentElement.className = names[(names.indexOf(theme.value) + 1) % names.length];
   try {
-    localStorage.setItem(THEME, name);
+    localStorage.setItem(THEME, theme.value);
   } catch {
     // a browser that stores nothing uses the system's theme at the next visit
   }
 }
-document.documentElement.dataset.theme = (() => {
-  try {
-    return localStorage.getItem(THEME) || "system";
-  } catch {
-    return "system";
-  }
-})();
 
-function Header() {
-  const { view } = place.value;
-  const within = /** @type {any} */ (VIEWS)[view]?.within || view;
-  const who = session.value;
-  return html`<header>
-    <a class="skip" href="#main">Skip to content</a>
-    <${Link} to="now" class="brand">hascheduler<//>
-    ${who?.environment && html`<span class="environment">${who.environment}</span>`}
-    <nav aria-label="Views">${SHOWN.map(([name, { title }]) => html`<a href=${name === "now" ? "/ui" : `/ui/${name}`} aria-current=${name === within ? "page" : undefined}>${title}</a>`)}</nav>
-    <div class="tools">
-      <button type="button" aria-pressed=${paused.value} onClick=${() => (paused.value = !paused.value)} title="Stop updating the page">${paused.value ? "▶ Continue" : "❚❚ Pause"}</button>
-      <label class="quiet"><span class="hidden">Theme</span>
-        <select onChange=${(/** @type {any} */ event) => theme(event.target.value)}>
-          ${["system", "light", "dark"].map((name) => html`<option value=${name} selected=${document.documentElement.dataset.theme === name}>${name}</option>`)}
-        </select></label>
-      ${who && html`<span class="who" title=${`${who.role}, tenant ${who.tenant}`}>${who.name} · ${who.role}${who.read_only ? " · read-only" : ""}</span>`}
-      ${who?.session && html`<button type="button" onClick=${logOut}>Log out</button>`}
-    </div>
-  </header>`;
+/** Trouble beside the name of its view. @param {{view: string}} props */
+function Count({ view }) {
+  const now = health.value;
+  if (!now) return null;
+  const { failed_jobs: jobs, failing_schedules: failing, late_schedules: late } = now.counts;
+  const worst = now.problems.some(({ severity }) => severity === "page") ? "page" : "ticket";
+  const [state, count, word] = /** @type {Record<string, [string, number | null, string]>} */ ({
+    now: [worst, now.problems.length, "to look at"],
+    schedules: failing || failing === null ? ["failed", failing, "fail"] : ["late", late, "late"],
+    jobs: ["failed", jobs, "failed for good"],
+  })[view] || ["", 0, ""];
+  return count ? html`<b><${State} state=${state} word=${html`${number(count)}<span class="hide"> ${word}</span>`} /></b>` : null;
 }
 
-/** A banner while the page is paused or its numbers are old. */
-function Freshness() {
-  if (paused.value) return html`<p class="banner wait" role="status">Paused: the page does not update.</p>`;
+/** @param {{more: boolean}} props */
+function Views({ more }) {
+  const { view } = place.value;
+  const current = VIEWS[view]?.within || view;
+  return Object.entries(VIEWS).filter(([, each]) => !each.within && Boolean(each.more) === more).map(([name, { title }]) => html`<a href=${name === "now" ? "/ui" : `/ui/${name}`} aria-current=${name === current ? "page" : undefined}>${title} <${Count} view=${name} /></a>`);
+}
+
+/** Entries of the menu of the page itself. */
+const pageEntries = () => [
+  html`<button type="button" onClick=${() => (frozen.value = !frozen.value)}>${frozen.value ? "Go live again" : "Freeze this page"}</button>`,
+  html`<button type="button" onClick=${nextTheme}>Theme: ${THEMES[/** @type {keyof typeof THEMES} */ (theme.value)]}</button>`,
+  html`<a href="/docs">API</a>`,
+  session.value?.session && html`<button type="button" onClick=${logOut}>Sign out</button>`,
+];
+
+function Side() {
+  const who = session.value;
+  const asOf = picture.value && `as of ${new Date(picture.value.at).toLocaleTimeString("en-GB", { timeZoneName: "short" })}, from ${plain(replicaName.value, 60)}`;
+  const person = who && [who.environment, who.name, who.role, who.tenant !== "*" && `tenant ${who.tenant}`, who.read_only && "read-only"].filter(Boolean).join(" · ");
+  const state = frozen.value ? ["paused", "Frozen"] : staleSince.value ? ["late", "Stale"] : picture.value ? ["alive", "Live"] : ["pending", "Connecting"];
+  return html`<a class="skip" href="#main">Skip to the content</a>
+    <header class="side">
+      <${Link} to="now" class="brand">hascheduler<//>
+      <nav aria-label="Views"><${Views} more=${false} /></nav>
+      <nav class="more wide" aria-label="More views"><${Views} more=${true} /></nav>
+      <${Menu} name="More" label="More" quiet only="more narrow"><${Views} more=${true} /><hr />${pageEntries()}<small>${person}<br />${asOf}</small><//>
+      <div class="foot"><${State} state=${state[0]} word=${state[1]} /><small>${asOf}</small><small class="who">${person}</small>
+        <${Menu} name="Page and account" label="Page and account" up quiet only="wide">${pageEntries()}<//></div>
+    </header>`;
+}
+
+/** In the place of the verdict: what is shown is old. Its seconds run, and everything else stands still. */
+export function Freshness() {
+  if (frozen.value) return html`<div class="verdict" role="status"><p><${State} state="paused" word="Frozen" /> The page does not update. <button type="button" class="bare" onClick=${() => (frozen.value = false)}>Go live again</button></p></div>`;
   if (!staleSince.value) return null;
-  return html`<p class="banner bad" role="status">Stale since ${time(new Date(staleSince.value).toISOString())}
-    (${span(Date.now() - staleSince.value)}): no replica answers. The page keeps trying.</p>`;
+  return html`<div class="verdict"><p class="big b" role="status"><${State} state="late" wrap word=${`${plain(replicaName.value, 60)} has not answered for ${span(Math.floor((clock.value - staleSince.value) / 1_000) * 1_000)}.`} /></p>
+    <p>What you see is from ${new Date(cameAt.value).toLocaleTimeString("en-GB")}. ${unreachable.value ? "No replica can be reached at this address; the page keeps trying." : "It may only be slow; the page keeps asking."}</p></div>`;
 }
 
 function View() {
   const { view } = place.value;
-  const known = /** @type {any} */ (VIEWS)[view];
+  const known = VIEWS[view];
   const Shown = loaded.value[view];
+  const problems = health.value?.problems.length;
   useEffect(() => {
-    document.title = `${known?.title || "?"} – hascheduler${session.value?.environment ? ` (${session.value.environment})` : ""}`;
+    document.title = `${problems ? `(${problems}) ` : ""}${known?.title || "?"} · ${session.value?.environment || "hascheduler"}`;
+  }, [view, problems]);
+  useEffect(() => {
+    forgetNotice();
+    failed.value = null;
     if (!known || Shown) return;
     known.load().then(
       (/** @type {any} */ module) => (loaded.value = { ...loaded.value, [view]: module.default }),
       (/** @type {any} */ error) => (failed.value = error),
     );
-  }, [view, Shown]);
-  if (!known) return html`<h1>Not found</h1><p class="empty">There is no view at this address. Go to <a href="/ui">Now</a>.</p>`;
+  }, [view]);
+  if (!known) return html`<h1>Not found</h1><p>There is no view at this address. Go to <a href="/ui">Now</a>.</p>`;
   if (failed.value) return html`<${Failure} error=${{ message: "This part of the page could not be loaded. Reload the page: hascheduler may have been upgraded." }} />`;
-  return Shown ? html`<${Shown} />` : html`<p class="empty" role="status">Loading…</p>`;
+  return Shown ? html`<${Shown} />` : html`<p class="off" role="status">Loading…</p>`;
 }
 
 function App() {
@@ -93,10 +131,9 @@ function App() {
   useEffect(() => {
     if (isIn) follow();
   }, [isIn]);
-  if (!known.value) return html`<${Failure} error=${failed.value} />`;
+  if (!known.value) return html`<main><${Failure} error=${failed.value} /></main>`;
   if (!isIn) return html`<${Login} ended=${sessionEnded.value} />`;
-  return html`<${Header} /><${Freshness} /><main id="main" tabindex="-1"><${View} /></main>
-    <footer>${session.value?.replica} · ${session.value?.version}${picture.value && html` · as of ${time(picture.value.at)}`} · <a href="/docs">API</a></footer>`;
+  return html`<${Side} /><main id="main" tabindex="-1"><${Freshness} /><${Notice} /><${View} /></main>`;
 }
 
 /** Retry until a replica answers. */

@@ -28,6 +28,12 @@ export function span(ms) {
   return `${Math.floor(Number(whole))} ${unit}${more ? ` ${more} ${part}` : ""}`;
 }
 
+/** How long until an instant, in whole seconds. @param {string} instant @param {number} now */
+export const left = (instant, now) => {
+  const ms = Date.parse(instant) - now;
+  return ms < 1_000 ? "0 s" : ms < 10_000 ? `${Math.floor(ms / 1_000)} s` : span(ms);
+};
+
 /** How long ago, or in how long. @param {string | null | undefined} instant @param {number} [now] */
 export function ago(instant, now = Date.now()) {
   if (!instant) return "–";
@@ -59,6 +65,32 @@ export function time(instant, zone) {
 
 /** The time of the day alone, in the viewer's zone. @param {number} ms */
 export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+/** As short as it is clear: "08:14:32" of today, "Mon 02:30" within six days, else "06 Dec 02:30", in the given zone or the viewer's.
+ * @param {string | number} instant @param {string} [zone] */
+export function shortTime(instant, zone) {
+  const at = new Date(instant);
+  const day = (/** @type {Date} */ each) => each.toLocaleDateString("en-GB", { timeZone: zone });
+  const far = Math.abs(+at - Date.now());
+  try {
+    const isToday = day(at) === day(new Date());
+    /** @type {Intl.DateTimeFormatOptions} */
+    const date = isToday ? { second: "2-digit" } : far < 6 * DAY_MS ? { weekday: "short" } : { day: "2-digit", month: "short", year: far > YEAR_SHOWN_MS ? "numeric" : undefined };
+    return at.toLocaleString("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...date }).replace(",", "");
+  } catch {
+    return String(instant); // a zone that this browser does not know
+  }
+}
+
+const SPAN_MS = { s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS, w: 7 * DAY_MS };
+
+/** The instant that a person types: a time ago ("90m", "2h", "7d"), or a date with or without a time; null if it is neither.
+ * @param {string} text @param {number} [now] */
+export function instantOf(text, now = Date.now()) {
+  const ago = /^(\d{1,6})([smhdw])$/.exec(text.trim());
+  const ms = ago ? now - Number(ago[1]) * SPAN_MS[/** @type {keyof typeof SPAN_MS} */ (ago[2])] : Date.parse(text.trim().replace(/^(\d{4}-\d{2}-\d{2})$/, "$1T00:00"));
+  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
+}
 
 export const myZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 

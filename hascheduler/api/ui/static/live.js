@@ -1,5 +1,5 @@
-// A picture of the cluster, once a second. One tab of a browser holds the stream and passes pictures to the others,
-// because a browser opens few connections to one host. If it can't, each tab has its own stream.
+// A picture of the cluster, once a second, and one hour of history. One tab of a browser holds the stream and passes
+// pictures to the others, because a browser opens few connections to one host. If it can't, each tab has its own stream.
 import { computed, signal } from "./vendor/signals.js";
 import { get, parse, sessionEnded } from "./api.js";
 
@@ -7,53 +7,69 @@ const STREAM = "/v1/cluster/live";
 const CHANNEL = "hascheduler-live";
 const LOCK = "hascheduler-live-stream";
 const STALE_AFTER_MS = 4_000;
-const HISTORY_MAX = 300;
 const AGAIN_MS_MAX = 5_000;
 
-/** @typedef {{at: string, cluster: import("./wire.js").ClusterResponse, processors: import("./wire.js").ProcessorsResponse | null, slots: Record<string, number>, alerts: {severity: string, runbook: string, text: string}[], numbers: Record<string, number>, lanes?: Busiest | null, tenants?: Busiest | null}} Picture */
+/** Where the rows of a problem are. @typedef {{view: string, name: string | null, query: Record<string, any>}} Place */
+/** @typedef {{severity: "page" | "ticket", rule: string, text: string, evidence: string | null, since: string | null, runbook: string | null, link: Place | null}} Trouble */
+/** @typedef {{state: "good" | "warning" | "critical" | "unknown", title: string, text: string, checked: string[],
+ *   unchecked: {rule: string, reason: string}[], problems: Trouble[],
+ *   counts: {failed_jobs: number | null, failing_schedules: number | null, late_schedules: number | null},
+ *   replicas_expected: number, replicas_alive: number}} Health */
+/** @typedef {{at: string, cluster: import("./wire.js").ClusterResponse & {health?: Health}, processors: import("./wire.js").ProcessorsResponse | null,
+ *   slots: Record<string, number>, lanes?: Busiest | null, tenants?: Busiest | null,
+ *   numbers: {pending: number, dispatched: number, running: number, oldest_wait_ms?: number | null, per_minute?: Record<string, number>}}} Picture */
 /** @typedef {{name: string, pending: number, dispatched: number, running: number, waited_ms?: number | null}} Busy */
 /** The lanes or tenants with the most live jobs; `whole`: all others have none.
  * @typedef {{items: Busy[], whole: boolean}} Busiest */
+/** At most one hour, oldest first. @typedef {{every_ms: number, until: string, series: Record<string, number[]>}} Hour */
 
 /** @type {import("./vendor/signals.js").Signal<Picture | null>} */
 export const picture = signal(null);
 /** When the picture arrived, by this browser's clock. */
 export const cameAt = signal(0);
-/** @type {import("./vendor/signals.js").Signal<Record<string, number[]>>} */
-export const history = signal({});
-/** True while the page does not update. */
-export const paused = signal(false);
+/** @type {import("./vendor/signals.js").Signal<Hour | null>} */
+export const hour = signal(null);
+/** True while the page does not update ("Freeze this page"). */
+export const frozen = signal(false);
+/** True while nothing can be reached at this address; a replica that is slow can be reached. */
+export const unreachable = signal(false);
 /** This browser's clock, updated once a second. */
-export const now = signal(Date.now());
-setInterval(() => (now.value = Date.now()), 1_000);
+export const clock = signal(Date.now());
+setInterval(() => (clock.value = Date.now()), 1_000);
 
 /** Since when the picture is stale, or 0. */
-export const staleSince = computed(() =>
-  cameAt.value && now.value - cameAt.value > STALE_AFTER_MS ? cameAt.value : 0,
-);
+export const staleSince = computed(() => (!frozen.value && cameAt.value && clock.value - cameAt.value > STALE_AFTER_MS ? cameAt.value : 0));
+/** The instant that ages on the page are measured from: it stands still while the page is stale or frozen. */
+export const now = computed(() => ((frozen.value || staleSince.value) && cameAt.value) || clock.value);
 /** How far this browser's clock is ahead of the replica's. */
 export const clockAheadMs = computed(() => (picture.value ? cameAt.value - Date.parse(picture.value.at) : 0));
+/** The name of the replica that sent the picture. */
+export const replicaName = computed(() => nameOf(picture.value?.cluster.replica_id));
+/** The name of a replica or a processor, also of one that is gone: an id is its name and a random end. @param {string | null | undefined} id */
+export function nameOf(id) {
+  const all = [...(picture.value?.cluster.replicas || []), ...(picture.value?.processors?.items || [])];
+  return all.find((each) => each.id === id)?.name || (id || "").replace(/\.[0-9a-f]{8,}$/, "");
+}
+/** The verdict on the whole; a replica of an earlier release does not send one. */
+export const health = computed(() => picture.value?.cluster.health || null);
 
 const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(CHANNEL) : null;
 
 /** @param {string} kind @param {any} data */
 function take(kind, data) {
-  if (kind === "history") {
-    history.value = data.series;
-    return;
+  if (kind === "unreachable") unreachable.value = data;
+  else if (frozen.value) return;
+  else if (kind === "history") hour.value = data;
+  else {
+    cameAt.value = clock.value = Date.now();
+    picture.value = data;
+    unreachable.value = false;
   }
-  if (paused.value) return;
-  const series = { ...history.value };
-  for (const [name, value] of Object.entries(data.numbers)) series[name] = [...(series[name] || []), value].slice(-HISTORY_MAX);
-  history.value = series;
-  cameAt.value = now.value = Date.now();
-  picture.value = data;
 }
 
 /** @param {string} kind @param {string} text */
 function tell(kind, text) {
-  const data = parse(text);
-  take(kind, data);
+  take(kind, parse(text));
   channel?.postMessage({ kind, text });
 }
 
@@ -79,7 +95,10 @@ async function stream() {
       source.onerror = end;
     });
     // EventSource does not report the status; a request does.
-    await get("/v1/whoami").catch(() => null);
+    await get("/v1/whoami").then(
+      () => tell("unreachable", "false"),
+      (error) => tell("unreachable", String(error.status === 0)),
+    );
     if (sessionEnded.value) return;
     await new Promise((done) => setTimeout(done, waitMs * (0.5 + Math.random())));
   }

@@ -1,9 +1,11 @@
 // Data of the API in a view, reloaded when the address changes and while the page is live.
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 import { get, queryText } from "./api.js";
-import { paused } from "./live.js";
+import { frozen } from "./live.js";
 
 const AGAIN_MS = 3_000;
+/** While one of these is open, no row moves away under it. */
+const HELD = "dialog[open], .menu[open]";
 
 /** @template T @typedef {{data: T | null, error: any, loading: boolean, reload: () => void}} Asked */
 
@@ -25,14 +27,21 @@ export function useData(path, query, { everyMs = AGAIN_MS } = {}) {
     const stop = new AbortController();
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
+    let isFirst = true;
     async function load() {
       const began = performance.now();
-      if (!(paused.value || document.hidden) || !everyMs) {
+      if (isFirst || !(frozen.value || document.hidden || document.querySelector(HELD))) {
+        isFirst = false;
         try {
           const data = await get(/** @type {string} */ (address), undefined, stop.signal);
           if (!stop.signal.aborted) show({ address, data, error: null });
         } catch (error) {
-          if (!stop.signal.aborted) show((before) => ({ address, data: before.address === address ? before.data : null, error }));
+          if (stop.signal.aborted) return;
+          show((before) => {
+            const data = before.address === address ? before.data : null;
+            // That no replica answers is said once, on top of the page.
+            return { address, data, error: data && /** @type {any} */ (error).status === 0 ? null : error };
+          });
         }
       }
       // A replica that answers slowly is asked less often.

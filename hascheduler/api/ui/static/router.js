@@ -3,11 +3,12 @@ import { signal } from "./vendor/signals.js";
 
 const PAGE = "/ui";
 
-/** @typedef {{view: string, query: URLSearchParams}} Place */
+/** `before`: the cursors of the pages before this one and how many rows they had, kept by the browser's history.
+ * @typedef {{view: string, query: URLSearchParams, before: {after: string, rows: number}[]}} Place */
 
 /** @returns {Place} */
 function here() {
-  return { view: location.pathname.slice(PAGE.length + 1) || "now", query: new URLSearchParams(location.search) };
+  return { view: location.pathname.slice(PAGE.length + 1) || "now", query: new URLSearchParams(location.search), before: history.state?.before || [] };
 }
 
 /** The current view and its query. */
@@ -26,9 +27,9 @@ addEventListener("click", (event) => {
   go(url.pathname + url.search);
 });
 
-/** @param {string} url */
-export function go(url) {
-  if (url !== location.pathname + location.search) history.pushState(null, "", url);
+/** @param {string} url @param {Place["before"]} [before] */
+export function go(url, before = []) {
+  if (url !== location.pathname + location.search) history.pushState({ before }, "", url);
   place.value = here();
   scrollTo(0, 0);
   document.querySelector("main")?.focus({ preventScroll: true });
@@ -44,14 +45,16 @@ export function to(view, query) {
   return (view === "now" ? PAGE : `${PAGE}/${view}`) + (text ? `?${text}` : "");
 }
 
-/** Change filters of the view, and go to its first page; an empty value removes a filter.
+/** The address of this view with other filters, on its first page; an empty value removes a filter.
  * @param {Record<string, any>} changes */
-export function setQuery(changes) {
-  const query = new URLSearchParams(location.search);
+export function withQuery(changes) {
+  const query = new URLSearchParams(place.value.query);
   for (const [name, value] of Object.entries({ after: "", ...changes })) {
     query.delete(name);
     for (const each of Array.isArray(value) ? value : [value]) if (each) query.append(name, String(each));
   }
-  const text = query.toString();
-  go(location.pathname + (text ? `?${text}` : ""));
+  return to(place.value.view, Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)])));
 }
+
+/** Change filters of the view. @param {Record<string, any>} changes @param {Place["before"]} [before] */
+export const setQuery = (changes, before) => go(withQuery(changes), before);

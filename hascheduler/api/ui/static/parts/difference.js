@@ -63,15 +63,15 @@ function middle(gone, come) {
 export function Difference({ before, after, label, none = "No differences." }) {
   const lines = difference(before, after);
   const near = new Set(lines.flatMap((line, place) => (line.sign === " " ? [] : Array.from({ length: 2 * CONTEXT + 1 }, (_, step) => place + step - CONTEXT))));
-  if (!near.size) return html`<p class="dim">${none}</p>`;
+  if (!near.size) return html`<p class="q">${none}</p>`;
   const shown = lines.map((line, place) => ({ ...line, place })).filter(({ place }) => near.has(place));
   const added = lines.filter(({ sign }) => sign === "+").length;
   const removed = lines.filter(({ sign }) => sign === "-").length;
-  return html`<p class="dim">${label}: ${counted(removed, "line")} removed, ${number(added)} added.</p>
-    <div class="scroll difference" tabindex="0" role="region" aria-label=${label}>${shown.slice(0, SHOWN_MAX).map((line, row) => html`
-      ${row > 0 && shown[row - 1].place !== line.place - 1 && html`<div class="dim" aria-hidden="true">…</div>`}
-      <div class=${line.sign === "+" ? "good" : line.sign === "-" ? "bad" : ""}><span aria-hidden="true">${MARKS[line.sign]} </span>${line.sign !== " " && html`<span class="hidden">${line.sign === "+" ? "added" : "removed"}: </span>`}<bdi>${plain(line.text, 1_000)}</bdi></div>`)}
-    ${shown.length > SHOWN_MAX && html`<div class="dim">and ${number(shown.length - SHOWN_MAX)} more</div>`}</div>`;
+  return html`<p class="q">${label}: ${counted(removed, "line")} removed, ${number(added)} added.</p>
+    <div class="difference m" role="group" aria-label=${label}>${shown.slice(0, SHOWN_MAX).map((line, row) => html`
+      ${row > 0 && shown[row - 1].place !== line.place - 1 && html`<div class="q" aria-hidden="true">…</div>`}
+      <div class=${line.sign === "+" ? "good" : line.sign === "-" ? "bad" : ""}><span aria-hidden="true">${MARKS[line.sign]} </span>${line.sign !== " " && html`<span class="hide">${line.sign === "+" ? "added" : "removed"}: </span>`}<bdi>${plain(line.text, 1_000)}</bdi></div>`)}
+    ${shown.length > SHOWN_MAX && html`<div class="q">and ${number(shown.length - SHOWN_MAX)} more</div>`}</div>`;
 }
 
 /** @param {any} value */

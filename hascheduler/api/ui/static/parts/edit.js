@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Problem, parse, request, stringify } from "../api.js";
 import { plain } from "../format.js";
-import { Failure } from "./basic.js";
+import { Failure, closeMenus } from "./basic.js";
 import { Difference, merged, same } from "./difference.js";
 
 const INDENT = 2;
@@ -31,13 +31,13 @@ export function readJson(text) {
  *   `value`: the text, if the view owns it; `first`: the initial text, if the form reads the field. */
 export function JsonField({ label, name, value, first, onType }) {
   const lines = (value ?? first ?? "").split("\n").length + 1;
-  return html`<label class="field json"><span>${label}</span>
-    <textarea name=${name} rows=${Math.max(ROWS_MIN, Math.min(ROWS_MAX, lines))} spellcheck=${false} autocomplete="off" autocapitalize="off" wrap="soft"
+  return html`<label class="field"><span class="b">${label}</span>
+    <textarea class="m" name=${name} rows=${Math.max(ROWS_MIN, Math.min(ROWS_MAX, lines))} spellcheck=${false} autocomplete="off" autocapitalize="off" wrap="soft"
       ...${value === undefined ? { defaultValue: first } : { value }} onInput=${(/** @type {any} */ event) => onType?.(event.target.value)}></textarea></label>`;
 }
 
 /**
- * A button that opens the stored document at `path` as JSON and replaces it with the edited one.
+ * A button, or an entry of a `Menu`, that opens the stored document at `path` as JSON and replaces it with the edited one.
  * @param {{label: string, what: string, path: string, form: (stored: any) => any, done: () => void, hint?: any, Preview?: any}} props
  *   `what`: its noun and name. `form`: the part of an answer that may be sent again. `Preview` gets `path`, `base` and `mine`, and shows
  *   what the edit would do.
@@ -49,10 +49,15 @@ export function Edit(props) {
   useEffect(() => {
     if (open && dialog.current && !dialog.current.open) dialog.current.showModal();
   }, [open]);
-  return html`<button type="button" onClick=${() => setOpen(true)}>${label}${drafts.has(path) ? " (unsaved)" : ""}</button>
-    ${open && html`<dialog class="editor" ref=${dialog} aria-label=${`Edit ${what}`} onClose=${() => setOpen(false)}>
+  const leave = () => {
+    closeMenus(null);
+    dialog.current?.closest(".menu")?.querySelector("summary")?.focus();
+    setOpen(false);
+  };
+  return html`<button type="button" aria-haspopup="dialog" onClick=${() => setOpen(true)}>${label}${drafts.has(path) ? " (unsaved)" : ""}</button>
+    ${open && html`<dialog class="editor" ref=${dialog} aria-label=${`Edit ${what}`} onClose=${leave}><div class="form">
       <h2>Edit ${plain(what, 200)}</h2><${Editor} ...${props} close=${() => dialog.current?.close()} />
-    </dialog>`}`;
+    </div></dialog>`}`;
 }
 
 /** @param {any} props */
@@ -113,12 +118,12 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
     event.preventDefault();
     safely(async () => setTried(readJson(/** @type {Draft} */ (draft).text)));
   };
-  if (!draft) return html`<${Failure} error=${error} />${!error && html`<p class="empty" role="status">Loading…</p>`}<div class="buttons"><button type="button" onClick=${close}>Close</button></div>`;
+  if (!draft) return html`<${Failure} error=${error} />${!error && html`<p class="off" role="status">Loading…</p>`}<div class="acts"><button type="button" onClick=${close}>Close</button></div>`;
 
   if (theirs) {
     const mine = readJson(draft.text);
     const onTop = merged(draft.base, mine, theirs.form);
-    return html`<div class="banner wait" role="alert"><strong>The ${plain(what, 200)} was changed meanwhile.</strong> You started from revision ${draft.etag.replaceAll('"', "")}, and revision ${theirs.etag.replaceAll('"', "")} is stored now.</div>
+    return html`<div class="note" role="alert"><p><strong>The ${plain(what, 200)} was changed meanwhile.</strong> You started from revision ${draft.etag.replaceAll('"', "")}, and revision ${theirs.etag.replaceAll('"', "")} is stored now.</p></div>
       <h3>Their changes</h3>
       <${Difference} before=${written(draft.base)} after=${written(theirs.form)} label="From what you saw to what is stored now" none="No changes to fields that you can edit." />
       <h3>Your changes</h3>
@@ -126,7 +131,7 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
       <h3>Both merged</h3>
       <${Difference} before=${written(theirs.form)} after=${written(onTop)} label="From what is stored now to both" none="No differences: your changes are already stored." />
       <${Failure} error=${error} />
-      <div class="buttons">
+      <div class="acts">
         <button type="button" onClick=${close}>Close and keep my draft</button>
         <button type="button" disabled=${busy} onClick=${begin}>Discard mine</button>
         <button type="button" disabled=${busy} onClick=${() => {
@@ -143,7 +148,7 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
     return html`<${Difference} before=${written(draft.base)} after=${written(tried)} label="Difference from the stored version" none="No differences from the stored version." />
       ${Preview && !isSame && html`<${Preview} path=${path} base=${draft.base} mine=${tried} />`}
       <${Failure} error=${error} />
-      <div class="buttons">
+      <div class="acts">
         <button type="button" onClick=${() => {
           setTried(null);
           setError(null);
@@ -152,11 +157,11 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
       </div>`;
   }
 
-  return html`<form onSubmit=${look}>
-    ${hint && html`<div class="dim">${hint}</div>`}
+  return html`<form class="form" onSubmit=${look}>
+    ${hint && html`<p class="q">${hint}</p>`}
     <${JsonField} label="As JSON" value=${draft.text} onType=${(/** @type {string} */ text) => keep({ ...draft, text })} />
     <${Failure} error=${error} />
-    <div class="buttons">
+    <div class="acts">
       <button type="button" onClick=${() => {
         forget();
         close();

@@ -1,62 +1,53 @@
-// Filters of a view: each field is a parameter of the address.
+// The search line of a view: each filter is a parameter of the address, shown as a chip.
 import { html, useEffect, useState } from "../html.js";
+import { instantOf, plain, shortTime } from "../format.js";
 import { place, setQuery } from "../router.js";
 
-const TYPED_MS = 350;
+/**
+ * `name`: of the parameter and of what one types before the colon; `label`: in the chip; `kind`: `many` may be given several times, an
+ * `instant` is typed as "2h", "7d" or a date; `values`: the only ones that make sense; `hidden`: no chip, because a tab shows it.
+ * @typedef {{name: string, label?: string, kind?: "text" | "many" | "instant", values?: string[], hidden?: boolean}} Field
+ */
 
-/** @param {{label: string, children?: any}} props */
-const Field = ({ label, children }) => html`<label class="field"><span>${label}</span>${children}</label>`;
+/** @param {Field} field @param {string} value */
+const chipText = ({ kind, name, label = name }, value) => `${label}: ${plain(kind === "instant" ? shortTime(value) : value, 60)}`;
 
-/** Text that filters as one types. @param {{name: string, label: string, placeholder?: string, list?: string[]}} props */
-export function TextFilter({ name, label, placeholder, list }) {
-  const given = place.value.query.get(name) || "";
-  const [text, type] = useState(given);
-  useEffect(() => type(given), [given]);
-  useEffect(() => {
-    if (text === given) return undefined;
-    const timer = setTimeout(() => setQuery({ [name]: text.trim() }), TYPED_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return html`<${Field} label=${label}>
-    <input type="search" name=${name} value=${text} placeholder=${placeholder} maxlength="256" autocomplete="off" spellcheck=${false}
-      list=${list && `${name}-list`} onInput=${(/** @type {any} */ event) => type(event.target.value)} />
-    ${list && html`<datalist id=${`${name}-list`}>${list.slice(0, 500).map((each) => html`<option value=${each} />`)}</datalist>`}
-  <//>`;
-}
-
-/** One of a few values, or any. @param {{name: string, label: string, values: string[], any?: string}} props */
-export function ChoiceFilter({ name, label, values, any = "any" }) {
-  const given = place.value.query.get(name) || "";
-  return html`<${Field} label=${label}>
-    <select name=${name} value=${given} onChange=${(/** @type {any} */ event) => setQuery({ [name]: event.target.value })}>
-      <option value="">${any}</option>
-      ${values.map((each) => html`<option value=${each} selected=${each === given}>${each}</option>`)}
-    </select>
-  <//>`;
-}
-
-/** An instant, given in the viewer's zone. @param {{name: string, label: string}} props */
-export function InstantFilter({ name, label }) {
-  const given = place.value.query.get(name);
-  const at = given ? new Date(given) : null;
-  const local = at && !Number.isNaN(+at) ? new Date(+at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
-  return html`<${Field} label=${label}><input type="datetime-local" name=${name} value=${local}
-    onChange=${(/** @type {any} */ event) => setQuery({ [name]: event.target.value ? new Date(event.target.value).toISOString() : "" })} /><//>`;
-}
-
-/** Labels, each once. */
-export function LabelFilter() {
-  const given = place.value.query.getAll("label");
+/**
+ * One line to search and filter by. Text with a known name and a colon becomes a chip ("definition:resize"), other text is what `bare` makes
+ * of it.
+ * @param {{label: string, placeholder: string, fields: Field[], bare: (text: string) => Record<string, any>}} props
+ */
+export function Find({ label, placeholder, fields, bare }) {
+  const query = place.value.query;
   const [text, type] = useState("");
-  const add = (/** @type {Event} */ event) => {
+  const [wrong, setWrong] = useState("");
+  const address = query.toString();
+  useEffect(() => type(""), [address]);
+  const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (text.includes("=")) setQuery({ label: [...new Set([...given, text.trim()])] });
+    const typed = text.trim();
+    const colon = typed.indexOf(":");
+    const field = fields.find(({ name }) => name === typed.slice(0, colon).replaceAll(" ", "_"));
+    const value = field ? typed.slice(colon + 1).trim() : typed;
+    if (!value) return;
+    const instant = field?.kind === "instant" ? instantOf(value) : null;
+    const problem = field?.kind === "instant" && !instant ? `"${value}" is no time; expected such as 2h, 7d or 2026-11-22`
+      : field?.values && !field.values.includes(value) ? `"${value}" is no ${field.label || field.name}; expected ${field.values.join(", ")}`
+      : field?.name === "label" && !value.includes("=") ? `"${value}" is no label; expected such as team=a` : "";
+    setWrong(problem);
+    if (problem) return;
     type("");
+    if (!field) setQuery(bare(value));
+    else setQuery({ [field.name]: field.kind === "many" ? [...new Set([...query.getAll(field.name), value])] : instant || value });
   };
-  return html`<form class="field" onSubmit=${add}>
-    <label><span>Label</span><input value=${text} placeholder="team=a" maxlength="256" autocomplete="off"
-      onInput=${(/** @type {any} */ event) => type(event.target.value)} /></label>
-    ${given.map((/** @type {string} */ each) => html`<button type="button" class="label" title="Remove this label" onClick=${() => setQuery({ label: given.filter((/** @type {string} */ other) => other !== each) })}><bdi>${each}</bdi> <span aria-hidden="true">×</span></button>`)}
+  const hints = fields.filter(({ hidden }) => !hidden).flatMap(({ name, values }) => (text.includes(":") ? (values || []).map((value) => `${name}:${value}`) : [`${name}:${text.trim()}`]));
+  return html`<form class="find" role="search" onSubmit=${submit}>
+    ${fields.filter(({ hidden }) => !hidden).flatMap((field) => query.getAll(field.name).map((value) => html`<span class="chip"><bdi>${chipText(field, value)}</bdi>
+      <button type="button" aria-label=${`Remove the filter ${field.label || field.name}`} onClick=${() => setQuery({ [field.name]: query.getAll(field.name).filter((other) => other !== value) })}>×</button></span>`))}
+    <input type="search" name="find" aria-label=${label} placeholder=${placeholder} value=${text} list="find-hints" maxlength="400" autocomplete="off" spellcheck=${false}
+      onInput=${(/** @type {any} */ event) => type(event.target.value)} />
+    <datalist id="find-hints">${hints.map((hint) => html`<option value=${hint} />`)}</datalist>
+    ${wrong && html`<span class="bad" role="alert">${plain(wrong, 200)}</span>`}
   </form>`;
 }
 

@@ -1,80 +1,70 @@
-// A preview: the next fires in the trigger's zone, and the effect of clock changes.
+// A preview: the next fires in the trigger's zone, and what each change of the clock does to them.
 import { html } from "../html.js";
-import { myZone, plain, span, time } from "../format.js";
-import { State, When } from "./basic.js";
+import { left, myZone, plain, span, time } from "../format.js";
+import { now } from "../live.js";
+import { cityOf } from "./trigger.js";
 
-const HOUR_MS = 3_600_000;
-const SIDE_MS = 3 * HOUR_MS;
-const WIDTH = 360;
-const DRAWN_MAX = 48;
-const SIGNS = { "+": ["+", "good", "added"], "-": ["−", "bad", "removed"] };
+const YEAR_SHOWN_MS = 180 * 86_400_000;
+const UNTOUCHED = "none of its times";
 
-/** "2027-03-28T03:00:00+02:00" as "Sun 2027-03-28 03:00:00 +02:00". @param {import("../wire.js").FireResponse} fire */
-const local = (fire) => `${fire.weekday} ${fire.local.replace("T", " ").replace(/([+-]\d\d:\d\d|Z)$/, " $1")}`;
+/** The time on a clock, with seconds only if there are some. @param {string} text  "…T03:00:00+02:00" */
+const onClock = (text) => text.slice(11, text.slice(17, 19) === "00" ? 16 : 19);
+
+/** The day of a fire in its zone: "Sun 28 Mar". @param {import("../wire.js").FireResponse} fire */
+function dayOf(fire) {
+  const isFar = Math.abs(Date.parse(fire.nominal_at) - Date.now()) > YEAR_SHOWN_MS;
+  return new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", weekday: "short", day: "numeric", month: "short", year: isFar ? "numeric" : undefined })
+    .format(Date.parse(`${fire.local.slice(0, 10)}T00:00:00Z`)).replace(",", "");
+}
+
+/** The zone's short name at an instant, such as CEST. @param {string} at @param {string} zone */
+function shortName(at, zone) {
+  try {
+    const parts = new Intl.DateTimeFormat("en-GB", { timeZone: zone, timeZoneName: "short" }).formatToParts(new Date(at));
+    return parts.find((part) => part.type === "timeZoneName")?.value || "";
+  } catch {
+    return ""; // a zone that this browser does not know
+  }
+}
 
 /** @param {{preview: import("../wire.js").PreviewResponse & Partial<import("../wire.js").EditPreviewResponse>}} props  with `added` and `removed`, what an edit would change */
 export function Fires({ preview }) {
   const added = new Set((preview.added || []).map((fire) => fire.nominal_at));
   const rows = [
-    ...preview.fires.map((fire) => ({ fire, sign: added.has(fire.nominal_at) ? "+" : "" })),
-    ...(preview.removed || []).map((fire) => ({ fire, sign: "-" })),
+    ...preview.fires.map((fire) => ({ fire, change: added.has(fire.nominal_at) ? "added" : "" })),
+    ...(preview.removed || []).map((fire) => ({ fire, change: "removed" })),
   ].sort((one, other) => Date.parse(one.fire.nominal_at) - Date.parse(other.fire.nominal_at));
   const zone = preview.timezone || "UTC";
-  const isCompared = preview.added !== undefined;
-  const isElsewhere = zone !== myZone;
-  const isDelayed = rows.some(({ fire }) => fire.due_at !== fire.nominal_at);
-  return html`${preview.warnings.map((warning) => html`<p class="banner wait">${plain(warning, 400)}</p>`)}
-    ${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Next fires"><table>
-      <thead><tr>${isCompared && html`<th scope="col">Change</th>`}<th scope="col">${plain(zone, 60)}</th>${isElsewhere && html`<th scope="col">Your clock (${myZone})</th>`}${isDelayed && html`<th scope="col">Jitter</th>`}<th scope="col">When</th><th scope="col">Note</th></tr></thead>
-      <tbody>${rows.map(({ fire, sign }) => html`<tr>
-        ${isCompared && html`<td>${sign ? html`<span class=${`state ${/** @type {any} */ (SIGNS)[sign][1]}`}><span aria-hidden="true">${/** @type {any} */ (SIGNS)[sign][0]}</span> ${/** @type {any} */ (SIGNS)[sign][2]}</span>` : html`<span class="dim">unchanged</span>`}</td>`}
-        <td class="number">${local(fire)}</td>
-        ${isElsewhere && html`<td class="number dim">${time(fire.nominal_at)}</td>`}
-        ${isDelayed && html`<td class="number">+${span(Date.parse(fire.due_at) - Date.parse(fire.nominal_at))}</td>`}
-        <td><${When} at=${fire.nominal_at} zone=${zone} /></td>
-        <td>${fire.excluded && html`<${State} state="excluded" word="does not fire" /> `}${fire.note && html`<span class="wait">${plain(fire.note, 300)}</span>`}</td></tr>`)}</tbody></table></div>`
-    : html`<p class="empty">It never fires again.</p>`}
-    <${ClockChanges} preview=${preview} zone=${zone} />`;
+  return html`${preview.warnings.map((warning) => html`<p><span class="s tri warn wrap">${plain(warning, 400)}</span></p>`)}
+    ${rows.length ? html`<table><caption class="hide">Next fires</caption>
+      <thead><tr><th scope="col">Day</th><th scope="col">In ${cityOf(zone)}</th>${zone !== "UTC" && html`<th scope="col" class="drop">UTC</th>`}${zone !== myZone && myZone !== "UTC" && html`<th scope="col" class="drop">Your clock</th>`}<th scope="col" class="r">In</th></tr></thead>
+      <tbody>${rows.map(({ fire, change }) => html`<${Row} key=${fire.nominal_at + change} fire=${fire} change=${change} zone=${zone} />`)}
+        <${ClockChanges} preview=${preview} zone=${zone} columns=${3 + Number(zone !== "UTC") + Number(zone !== myZone && myZone !== "UTC")} /></tbody></table>`
+    : html`<p class="q">It never fires.</p>`}`;
 }
 
-/** @param {{preview: import("../wire.js").PreviewResponse, zone: string}} props */
-function ClockChanges({ preview, zone }) {
-  const changes = preview.clock_changes;
-  if (!changes.length) return zone === "UTC" ? null : html`<p class="dim">Clocks in ${plain(zone, 60)} do not change within 400 days.</p>`;
-  return html`<h3>Clock changes${zone === "UTC" ? "" : html` in ${plain(zone, 60)}`} within 400 days</h3>
-    <ul class="changes">${changes.map((change) => html`<li>
-      <p><strong>${time(change.at, zone)}</strong> <span class="dim">${change.offset_before} → ${change.offset_after}</span></p>
-      <p>${plain(change.explanation, 400)}</p>
-      ${zone !== "UTC" && change.fires.length < DRAWN_MAX && html`<${Night} change=${change} />`}</li>`)}</ul>
-    ${zone !== "UTC" && html`<p class="dim">● it fires; ○ the same local time again, when it does not fire</p>`}`;
+/** @param {{fire: import("../wire.js").FireResponse, change: string, zone: string}} props */
+function Row({ fire, change, zone }) {
+  const jitterMs = Date.parse(fire.due_at) - Date.parse(fire.nominal_at);
+  return html`<tr><th scope="row" class="n">${dayOf(fire)}${change && html`<small class=${change === "added" ? "good" : "bad"}>${change === "added" ? "+ added" : "− removed"}</small>`}</th>
+    <td><span class="n b">${onClock(fire.local)} ${shortName(fire.nominal_at, zone)}</span>
+      ${jitterMs > 0 && html`<small>${span(jitterMs)} later by jitter</small>`}
+      ${fire.excluded && html`<small class="off">does not fire</small>`}${fire.note && html`<small class="warn">${plain(fire.note, 300)}</small>`}</td>
+    ${zone !== "UTC" && html`<td class="n q m drop">${onClock(fire.nominal_at)}Z</td>`}
+    ${zone !== myZone && myZone !== "UTC" && html`<td class="n q drop">${time(fire.nominal_at).replace(/:00$/, "")}</td>`}
+    <td class="r n q">${left(fire.nominal_at, now.value)}</td></tr>`;
 }
 
-/** @param {string} offset  "+02:00" */
-function offsetMs(offset) {
-  const [hours, minutes] = offset.slice(1).split(":").map(Number);
-  return (offset.startsWith("-") ? -1 : 1) * (hours * HOUR_MS + (minutes || 0) * 60_000);
-}
-
-/** Six hours of real time with the local hours above: one is skipped, or occurs twice. @param {{change: import("../wire.js").ClockChangeResponse}} props */
-function Night({ change }) {
-  const at = Date.parse(change.at);
-  const [before, after] = [offsetMs(change.offset_before), offsetMs(change.offset_after)];
-  const shift = after - before;
-  const x = (/** @type {number} */ instant) => ((instant - at + SIDE_MS) / (2 * SIDE_MS)) * WIDTH;
-  const isNear = (/** @type {number} */ instant) => Math.abs(instant - at) < SIDE_MS;
-  const hours = [];
-  for (let instant = at - SIDE_MS; instant < at + SIDE_MS; instant += HOUR_MS / 4) {
-    const wall = instant + (instant < at ? before : after);
-    if (wall % HOUR_MS === 0) hours.push({ x: x(instant), text: String(Math.floor(wall / HOUR_MS) % 24).padStart(2, "0") });
+/** The changes of the clock in the next 400 days that move a fire. @param {{preview: import("../wire.js").PreviewResponse, zone: string, columns: number}} props */
+function ClockChanges({ preview, zone, columns }) {
+  const changes = preview.clock_changes.filter((change) => !change.explanation.includes(UNTOUCHED));
+  if (!changes.length) {
+    const words = preview.clock_changes.length ? "skips or repeats none of its times" : "does not change";
+    return zone !== "UTC" && html`<tr><td class="q" colspan=${columns}>In the next 400 days the clock in ${cityOf(zone)} ${words}.</td></tr>`;
   }
-  const fires = change.fires.filter((fire) => !fire.excluded).map((fire) => Date.parse(fire.nominal_at));
-  const again = fires.filter((fire) => shift <= fire - at && fire < at).map((fire) => fire - shift).filter((fire) => !fires.includes(fire));
-  if (!fires.some(isNear)) return null;
-  return html`<svg class="night" viewBox=${`-8 0 ${WIDTH + 16} 34`} role="img" aria-label=${change.explanation}>
-    <line class="axis" x1="0" x2=${WIDTH} y1="24" y2="24" />
-    ${hours.map((hour) => html`<line class="axis" x1=${hour.x} x2=${hour.x} y1="20" y2="28" /><text x=${hour.x} y="12">${hour.text}</text>`)}
-    <line class="change" x1=${WIDTH / 2} x2=${WIDTH / 2} y1="15" y2="34" />
-    ${fires.filter(isNear).map((fire) => html`<circle class="fires" cx=${x(fire)} cy="24" r="4" />`)}
-    ${again.filter(isNear).map((fire) => html`<circle class="silent" cx=${x(fire)} cy="24" r="4" />`)}
-  </svg>`;
+  return changes.map((change) => {
+    const [title, ...effects] = change.explanation.split("; ");
+    return html`<tr class="note" key=${change.at}><td colspan=${columns}><span class="s tri warn b wrap">${plain(title, 200)}.</span>
+      <br />${plain(effects.join("; "), 400)}.</td></tr>`;
+  });
 }

@@ -10,9 +10,9 @@ export const payloadsAreSecret = () => session.value?.payloads === "never";
 /** @param {{title: string, value: any}} props */
 export function Hidden({ title, value }) {
   const [shown, show] = useState(false);
-  if (payloadsAreSecret()) return html`<section><h2>${title}</h2><p class="dim">Payloads and results are not shown here (HASCHEDULER_UI_PAYLOADS).</p></section>`;
+  if (payloadsAreSecret()) return html`<section class="sec"><h2>${title}</h2><p class="q">Payloads and results are not shown here (HASCHEDULER_UI_PAYLOADS).</p></section>`;
   const text = shown ? stringify(value, 2) : "";
-  return html`<section><h2>${title} <button type="button" aria-expanded=${shown} onClick=${() => show(!shown)}>${shown ? "Hide" : "Show"}</button></h2>
+  return html`<section class="sec"><div class="top"><h2>${title}</h2><button type="button" aria-expanded=${shown} onClick=${() => show(!shown)}>${shown ? "Hide" : "Show"}</button></div>
     ${shown && html`<pre>${plain(text, 100_000)}</pre><${Copy} text=${text} />`}</section>`;
 }
 
@@ -27,5 +27,5 @@ function Copy({ text }) {
       setStatus("this browser copies only over HTTPS or from localhost; select the text instead");
     }
   };
-  return html`<p><button type="button" onClick=${copy}>Copy</button> <span role="status" class="dim">${status}</span></p>`;
+  return html`<p class="acts"><button type="button" onClick=${copy}>Copy</button><span role="status" class="q">${status}</span></p>`;
 }

@@ -11,7 +11,7 @@ const ALIASES = {
   "@midnight": "0 0 * * *",
   "@hourly": "0 * * * *",
 };
-const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+export const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const MONTH_NAMES = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
@@ -23,6 +23,14 @@ const SPAN = /(\d+(?:\.\d+)?)(ms|w|d|h|m|s)/g;
 
 /** "1m30s" as "1 min 30 s". @param {string} text */
 export const spanWords = (text) => String(text).replace(SPAN, (_, count, unit) => `${count} ${/** @type {any} */ (UNITS)[unit]} `).trim();
+
+const UNITS_MS = /** @type {Record<string, number>} */ ({ w: 604_800_000, d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 });
+
+/** "1m30s" in milliseconds. @param {string} text */
+export const spanMs = (text) => [...String(text).matchAll(SPAN)].reduce((sum, [, count, unit]) => sum + Number(count) * UNITS_MS[unit], 0);
+
+/** The place that names a zone: "Berlin" of Europe/Berlin. @param {string | null | undefined} zone */
+export const cityOf = (zone) => String(zone || "UTC").split("/").slice(-1)[0].replaceAll("_", " ");
 
 /** @param {string[]} words @param {string} [last] */
 const listed = (words, last = "and") => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} ${last} ${words[words.length - 1]}`);
@@ -109,6 +117,7 @@ function weekdays(text) {
   if (last) return `on the last ${DAY_NAMES[value(last[1])]} of the month`;
   if (/^[a-z0-9]+-[a-z0-9]+$/.test(text)) {
     const [first, end] = text.split("-");
+    if (value(first) === 1 && value(end) === 5) return "every weekday";
     return `${DAY_NAMES[value(first)]} to ${DAY_NAMES[value(end)]}`;
   }
   const values = [...new Set(text.split(",").map(value))].sort((one, other) => ((one + 6) % 7) - ((other + 6) % 7));
@@ -156,7 +165,7 @@ export function cronWords(expression, zone) {
     const inMonths = month && !isOfMonth ? `in ${month}` : "";
     // The offsets of zones are whole quarters of an hour.
     const isAnywhere = hour.kind === "all" && !days && !month && (minute.kind === "all" || (minute.kind === "step" && 15 % minute.step === 0));
-    const where = isAnywhere ? "" : `in ${zone || "UTC"}`;
+    const where = isAnywhere ? "" : `in ${cityOf(zone)}`;
     if (when.few) return [ofMonths || "every day", when.words, inMonths, where].filter(Boolean).join(" ");
     return [[when.words, ofMonths].filter(Boolean).join(", "), inMonths, where].filter(Boolean).join(" ");
   } catch (error) {
@@ -169,7 +178,7 @@ export function cronWords(expression, zone) {
 function pattern(part, next) {
   switch (part?.type) {
     case "cron":
-      return cronWords(part.expression, part.timezone) || `cron ${part.expression} in ${part.timezone || "UTC"}`;
+      return cronWords(part.expression, part.timezone) || `cron ${part.expression} in ${cityOf(part.timezone)}`;
     case "interval":
       return `every ${/** @type {any} */ (SINGLE)[part.every] || spanWords(part.every)}`;
     case "once":
@@ -207,10 +216,14 @@ export const triggerWords = (trigger, next) => [pattern(trigger, next), ...narro
 export const zonesOf = (trigger) =>
   [...new Set(trigger.type === "any" ? trigger.of.map((/** @type {any} */ each) => each.timezone) : [trigger.timezone])].filter(Boolean);
 
-/** The cron expression as written, for people who know cron. @param {any} trigger @returns {string} */
-const written = (trigger) =>
-  trigger.type === "cron" ? `${trigger.expression} ${trigger.timezone || "UTC"}` : trigger.type === "any" ? trigger.of.map(written).join("\n") : "";
+/** The trigger as written, for people who know cron. @param {any} trigger @returns {string} */
+function written(trigger) {
+  if (trigger.type === "cron") return `${trigger.expression} · ${trigger.timezone || "UTC"}`;
+  if (trigger.type === "interval") return `every ${trigger.every}`;
+  if (trigger.type === "once") return String(trigger.at);
+  return trigger.type === "any" ? trigger.of.map(written).join(" | ") : "";
+}
 
-/** @param {{trigger: any, next?: string | null}} props */
+/** In words, and below as written. @param {{trigger: any, next?: string | null}} props */
 export const Trigger = ({ trigger, next }) =>
-  html`<span title=${plain(written(trigger)) || undefined}><bdi>${plain(triggerWords(trigger, next), 400)}</bdi></span>`;
+  html`<bdi>${plain(triggerWords(trigger, next), 400)}</bdi><small class="m"><bdi>${plain(written(trigger), 200)}</bdi></small>`;

@@ -1,12 +1,10 @@
-// Verdicts in words, and a schedule's latest verdicts as a strip of signs.
-import { html, useEffect, useRef, useState } from "../html.js";
-import { segment } from "../api.js";
-import { number, plain, time } from "../format.js";
-import { useData } from "../query.js";
-import { Failure, JobLink, State, When, sign } from "./basic.js";
+// Verdicts in words.
+import { html, useEffect, useState } from "../html.js";
+import { number, plain, shortTime, time } from "../format.js";
+import { JobLink, State, When } from "./basic.js";
 
-/** @typedef {import("../wire.js").VerdictResponse} Item */
-/** Of one schedule, or of all. @typedef {Partial<Item> & Pick<Item, "verdict" | "nominal_at" | "through_at" | "count" | "because_of">} Decided */
+/** Of one schedule, or of all. @typedef {import("../wire.js").VerdictResponse} Item
+ * @typedef {Partial<Item> & Pick<Item, "verdict" | "nominal_at" | "through_at" | "count" | "because_of">} Decided */
 
 /** What each verdict means. */
 export const MEANINGS = {
@@ -22,28 +20,14 @@ export const MEANINGS = {
 export const VERDICTS = Object.keys(MEANINGS);
 /** The verdicts in lists over all schedules; times that fired have jobs instead. */
 export const NOT_FIRED = VERDICTS.filter((verdict) => verdict !== "fired");
-const STRIP_MAX = 20;
-const AGAIN_MS = 10_000;
-
-/** Signs of fires by the state of their jobs. */
-const OF_JOBS = {
-  pending: ["◌", "wait"],
-  dispatched: ["◔", "run"],
-  running: ["◑", "run"],
-  failed: ["▼", "bad"],
-  cancelled: ["⊖", "off"],
-};
-
-/** @param {Item} item */
-const signOf = (item) => (item.verdict === "fired" && /** @type {any} */ (OF_JOBS)[item.job_state || ""]) || sign(item.verdict);
 
 /** Why a time did not fire, or which job it made. @param {{item: Decided}} props */
 export function Outcome({ item }) {
   switch (item.verdict) {
     case "fired":
-      return item.job ? html`${item.job_state ? html`<${State} state=${item.job_state} /> ` : html`<span class="dim">no longer stored </span>`}<${JobLink} id=${item.job} />` : "A job was made.";
+      return item.job_state && item.job ? html`<${JobLink} id=${item.job}>Its job<//>` : "Its job is no longer stored.";
     case "skipped":
-      return html`An earlier job of the schedule had not ended${item.because_of ? html`: <${JobLink} id=${item.because_of} />` : ""}.`;
+      return html`An earlier job of the schedule had not ended${item.because_of ? html`: <${JobLink} id=${item.because_of}>which it was<//>` : ""}.`;
     case "missed":
       if (item.because_of) return "It was decided after its job would have expired (expires_in).";
       return "No replica decided it within the schedule's grace (misfire.grace).";
@@ -64,18 +48,10 @@ export function Outcome({ item }) {
 
 /** The nominal time, or the first and the last of several. @param {{item: Decided, zone?: string}} props */
 export const Times = ({ item, zone }) =>
-  html`${time(item.nominal_at, zone)}${item.count > 1 ? html` to ${time(item.through_at, zone)}` : ""} <span class="dim"><${When} at=${item.through_at} zone=${zone} /></span>`;
+  html`${shortTime(item.nominal_at, zone)}${item.count > 1 ? html` to ${shortTime(item.through_at, zone)}` : ""}<small><${When} at=${item.through_at} zone=${zone} /></small>`;
 
-/** @param {{item: Decided}} props */
-export const Verdict = ({ item }) =>
-  html`<${State} state=${item.verdict} title=${/** @type {any} */ (MEANINGS)[item.verdict]} />${item.count > 1 ? html` <span class="number">× ${number(item.count)}</span>` : ""}`;
-
-/** @param {Item} item */
-function inOneLine(item) {
-  const many = item.count > 1 ? `${number(item.count)} times, ` : "";
-  const became = item.verdict === "fired" && item.job_state ? `fired, job ${item.job_state}` : item.verdict;
-  return `${time(item.nominal_at)}: ${many}${became}`;
-}
+/** What came of a time: the state of its job, or its verdict. @param {{item: Decided}} props */
+export const Verdict = ({ item }) => html`<${State} state=${(item.verdict === "fired" && item.job_state) || item.verdict} />${item.count > 1 ? html` <span class="n">× ${number(item.count)}</span>` : ""}`;
 
 /** True once an element has been visible, so that nothing is requested for those never scrolled to.
  * @param {{current: Element | null}} element */
@@ -89,38 +65,3 @@ export function useSeen(element) {
   }, [seen]);
   return seen;
 }
-
-/**
- * The latest twenty verdicts of a schedule, the newest at the right; requested when they become visible, and again when
- * the schedule's counts have changed, at most every ten seconds.
- * @param {{schedule: import("../wire.js").ScheduleResponse}} props
- */
-export function Strip({ schedule }) {
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
-  /** @type {import("../query.js").Asked<import("../wire.js").VerdictsResponse>} */
-  const asked = useData(useSeen(box) ? `/v1/schedules/${segment(schedule.name)}/verdicts` : null, { limit: STRIP_MAX }, { everyMs: 0 });
-  const counts = Object.values(schedule.counts).join();
-  const known = useRef({ counts, at: Date.now() });
-  useEffect(() => {
-    if (known.current.counts === counts) return undefined;
-    const timer = setTimeout(() => {
-      known.current = { counts, at: Date.now() };
-      asked.reload();
-    }, Math.max(0, known.current.at + AGAIN_MS - Date.now()));
-    return () => clearTimeout(timer);
-  }, [counts]);
-  const items = [...(asked.data?.items || [])].reverse();
-  return html`<div ref=${box}>${asked.error ? html`<${Failure} error=${asked.error} />` : items.length
-    ? html`<ol class="strip">${items.map((item) => {
-        const [mark, kind] = signOf(item);
-        return html`<li class=${kind} title=${inOneLine(item)}><span aria-hidden="true">${mark}</span><span class="hidden">${inOneLine(item)}</span></li>`;
-      })}</ol>`
-    : html`<span class="dim">${asked.data ? "nothing decided yet" : "…"}</span>`}</div>`;
-}
-
-/** What the signs of strips mean. */
-export const StripLegend = () => html`<details class="dim"><summary>What the signs mean</summary><ul class="legend">
-  <li><${State} state="fired" word="fired; its job succeeded or is no longer stored" /></li>
-  ${Object.entries(OF_JOBS).map(([state, [mark, kind]]) => html`<li><span class=${`state ${kind}`}><span aria-hidden="true">${mark}</span> fired, job ${state}</span></li>`)}
-  ${NOT_FIRED.map((verdict) => html`<li><${State} state=${verdict} word=${`${verdict}: ${/** @type {any} */ (MEANINGS)[verdict]}`} /></li>`)}
-</ul></details>`;

@@ -1,130 +1,272 @@
-// Job: its attempts, why it waits, its dependencies, payload and result.
-import { html } from "../html.js";
-import { post, segment } from "../api.js";
-import { counted, number, plain, span, time } from "../format.js";
-import { now } from "../live.js";
+// Job: what happens to it in one sentence, its path, why it waits, its tries on one axis, the graph it is in, payload and result.
+import { html, useEffect, useState } from "../html.js";
+import { get, segment } from "../api.js";
+import { counted, number, plain, shortTime, span, time } from "../format.js";
+import { nameOf, now } from "../live.js";
 import { Action } from "../parts/actions.js";
-import { Empty, JobLink, Labels, Link, Loaded, ScheduleLink, State, When } from "../parts/basic.js";
+import { Empty, Failure, JobLink, Link, Loaded, Menu, ScheduleLink, State, Table, When, sign } from "../parts/basic.js";
 import { Hidden } from "../parts/hidden.js";
 import { useData } from "../query.js";
-import { place } from "../router.js";
-import { may } from "../session.js";
+import { place, to } from "../router.js";
+import { JobActions, jobName } from "./jobs.js";
 
+/** A job made to report another has `failed_job`, and the reported one `on_failure_job`.
+ * @typedef {import("../wire.js").JobResponse & {failed_job?: string | null, on_failure_job?: string | null}} Job */
+/** @typedef {Partial<import("../wire.js").AttemptResponse> & {number: number, state: string}} Try */
 const ENDED = new Set(["succeeded", "failed", "cancelled"]);
+const CHECKED_MS = 5_000;
 
-export default function Job() {
+export default function JobView() {
   const id = place.value.query.get("id") || "";
-  /** @type {import("../query.js").Asked<import("../wire.js").JobResponse>} */
+  /** @type {import("../query.js").Asked<Job>} */
   const asked = useData(id ? `/v1/jobs/${segment(id)}` : null, undefined, { everyMs: 1_500 });
-  if (!id) return html`<h1>Job</h1><${Empty}>The address names no job. See the list of <a href="/ui/jobs">jobs</a>.<//>`;
   const job = asked.data;
-  return html`<p class="trail"><a href="/ui/jobs">Jobs</a></p><h1><bdi class="id">${plain(id, 160)}</bdi></h1>
-    <${Loaded} of=${asked}>${job && html`<${Shown} job=${job} reload=${asked.reload} />`}<//>`;
-}
-
-/** @param {{job: import("../wire.js").JobResponse, reload: () => void}} props */
-function Shown({ job, reload }) {
-  const path = `/v1/jobs/${segment(job.id)}`;
-  return html`
-    <p><${State} state=${job.state} /> ${job.cancel_requested_at && !ENDED.has(job.state) && html`<${State} state="draining" word="asked to stop" />`} <${Labels} labels=${job.labels} /></p>
-    <div class="buttons">
-      ${may("submit") && !ENDED.has(job.state) && html`<${Action} label="Cancel" danger act=${() => post(`${path}/cancel`)} done=${reload}
-        question=${html`<p>${job.state === "pending" ? "The job is waiting, and will not run." : "A processor has the job. It is asked to stop; if it finishes first, its result counts."}</p>`} />`}
-      ${may("operate") && (job.state === "failed" || job.state === "cancelled") && html`<${Action} label="Retry" act=${(/** @type {FormData} */ form) => post(`${path}/retry`, { with_dependents: form.get("with_dependents") === "on" })} done=${reload}
-        question=${html`<p>The job runs again, with all its tries and without a deadline.</p>`}><label><input type="checkbox" name="with_dependents" /> Also retry jobs that failed because they waited for this one</label><//>`}
-      ${may("operate") && job.state === "pending" && html`<${Action} label="Reprioritize" act=${(/** @type {FormData} */ form) => post(`${path}/reprioritize`, { priority: Number(form.get("priority")) })} done=${reload}
-        question=${html`<p>Its priority is ${number(job.priority)}; 10 is the most urgent.</p>`}><label class="field"><span>Priority</span><input type="number" name="priority" min="0" max="10" value=${job.priority} required /></label><//>`}
-    </div>
-    ${job.error && html`<section><h2>Error</h2><pre class="bad">${plain(job.error)}</pre></section>`}
-    ${job.state === "pending" && html`<${Why} path=${path} />`}
-    ${job.progress && html`<p>${job.progress.percent !== null && html`<progress max="100" value=${job.progress.percent}></progress> ${Math.round(job.progress.percent)} % `}<bdi>${plain(job.progress.text)}</bdi> <span class="dim"><${When} at=${job.progress.at} /></span></p>`}
-    <section><h2>Attempts</h2><${Life} job=${job} /></section>
-    <div class="columns">
-      <section><h2>Details</h2><${Facts} job=${job} /></section>
-      ${(job.depends_on.length > 0) && html`<section><h2>Waits for</h2><${Dependencies} job=${job} /></section>`}
-    </div>
-    <${Hidden} title="Payload" value=${job.payload} />
-    ${job.state === "succeeded" && html`<${Hidden} title="Result" value=${job.result} />`}`;
-}
-
-/** Why the job waits: each rule, with numbers. @param {{path: string}} props */
-function Why({ path }) {
   /** @type {import("../query.js").Asked<import("../wire.js").WhyResponse>} */
-  const asked = useData(`${path}/why`, undefined, { everyMs: 2_000 });
-  const why = asked.data;
-  return html`<section aria-live="polite"><h2>Why it waits</h2><${Loaded} of=${asked}>${why && html`<p><strong>${plain(why.summary)}</strong></p>
-    ${why.blocks.length > 0 && html`<ul class="rules">${why.blocks.map((/** @type {import("../wire.js").BlockResponse} */ block) => html`<li><code>${block.rule}</code> ${plain(block.because)}; ends ${plain(block.unblocked_by)}${block.until ? html` (<${When} at=${block.until} />)` : ""}</li>`)}</ul>`}
-    ${why.standing && html`<p>${why.standing.ahead ? `${why.standing.exact ? "" : "At least "}${counted(why.standing.ahead, "job")} ${why.standing.ahead === 1 ? "goes" : "go"} before it; next is ` : "It goes next"}${why.standing.ahead ? html`<${JobLink} id=${why.standing.first} />` : ""}.</p>
-      <div class="scroll" tabindex="0" role="region" aria-label="What orders the queue"><table><thead><tr><th scope="col">Compared</th><th scope="col">This job</th><th scope="col">The next one</th></tr></thead>
-      <tbody>${why.standing.criteria.map((each) => html`<tr class=${each.criterion === why.standing?.deciding ? "decides" : ""}><th scope="row">${each.criterion}${each.criterion === why.standing?.deciding ? " (decides)" : ""}</th><td class="number">${plain(each.value, 80)}</td><td class="number">${plain(each.first, 80)}</td></tr>`)}</tbody></table></div>`}`}<//></section>`;
+  const why = useData(job?.state === "pending" ? `/v1/jobs/${segment(id)}/why` : null, undefined, { everyMs: 2_000 });
+  if (!id) return html`<h1>Job</h1><${Empty}>The address names no job. See the list of <a href="/ui/jobs">jobs</a>.<//>`;
+  return html`<div class="top"><div><p class="q"><a href="/ui/jobs">Jobs</a>${job && html` / <${Link} to="jobs" query=${{ definition: job.definition }}>${plain(job.definition, 80)}<//>`}</p>
+      <h1><bdi>${plain(job ? jobName(job) : id, 160)}</bdi> ${job && html`<${State} state=${job.state} />`}</h1></div>
+      ${job && html`<div class="acts"><${JobActions} job=${job} reload=${asked.reload} /><${JobMenu} job=${job} /></div>`}</div>
+    <${Loaded} of=${asked}>${job && html`<${Shown} job=${job} why=${why.data} /><${Failure} error=${why.error} />`}<//>`;
 }
 
-/** Each attempt as a bar on one axis: grey while dispatched, coloured while running. @param {{job: import("../wire.js").JobResponse}} props */
-function Life({ job }) {
-  /** @type {(Partial<import("../wire.js").AttemptResponse> & {state: string})[]} */
-  const attempts = job.attempts.map((each) => ({ ...each, state: each.outcome }));
-  if (job.state === "dispatched" || job.state === "running") {
-    attempts.push({ number: job.attempt, processor: job.processor, dispatched_at: job.dispatched_at, started_at: job.started_at, finished_at: null, state: job.state });
+/** @param {{job: Job}} props */
+const JobMenu = ({ job }) => html`<${Menu} name="More actions">
+  <${Action} label="Copy the id" act=${() => navigator.clipboard.writeText(job.id)} said="The id is copied." />
+  <${Action} label="Copy as a command" act=${() => navigator.clipboard.writeText(`hascheduler job get '${job.id}'`)} said="The command is copied." />
+  ${job.batch && html`<${Link} to="jobs" query=${{ batch: job.batch }}>Its batch<//>`}<//>`;
+
+/** @param {{job: Job, why: import("../wire.js").WhyResponse | null}} props */
+function Shown({ job, why }) {
+  const tries = triesOf(job);
+  return html`<section class="verdict"><p aria-live="polite"><${Sentence} job=${job} why=${why} /></p>
+      ${job.progress && html`<p>${job.progress.percent !== null && html`<progress max="100" value=${job.progress.percent} aria-label="Progress"></progress> ${Math.round(job.progress.percent)} % `}<bdi>${plain(job.progress.text)}</bdi> <span class="q"><${When} at=${job.progress.at} /></span></p>`}</section>
+    <section class="sec" aria-label="States"><${Path} job=${job} tries=${tries} /></section>
+    <div class="two"><div class="stack">
+      ${why && html`<${Conditions} job=${job} why=${why} />`}
+      <section class="sec"><h2>Tries <small>${shortTime(job.submitted_at)} to ${job.finished_at ? shortTime(job.finished_at) : "now"}, one axis</small></h2><${Tries} job=${job} tries=${tries} /></section>
+      <${Graph} job=${job} />
+    </div><div class="stack">
+      <${Hidden} title="Payload" value=${job.payload} />
+      ${job.state === "succeeded" && html`<${Hidden} title="Result" value=${job.result} />`}
+      <section class="sec"><h2>What it is</h2><${Facts} job=${job} /></section>
+    </div></div>`;
+}
+
+/** Those that are over, and the one that is dispatched or runs. @param {Job} job @returns {Try[]} */
+function triesOf(job) {
+  const over = job.attempts.map((each) => ({ ...each, state: each.outcome }));
+  if (job.state !== "dispatched" && job.state !== "running") return over;
+  return [...over, { number: job.attempt, processor: job.processor, dispatched_at: job.dispatched_at, started_at: job.started_at, finished_at: null, state: job.state }];
+}
+
+/** The first line of an error. @param {string | null | undefined} error @param {number} most */
+const firstLine = (error, most) => plain((error || "").split("\n")[0], most);
+
+/** A sentence of the API, with the ids of jobs as links. @param {{text: string}} props */
+const Linked = ({ text }) => text.split(/'((?:job|fire|backfill|trigger):[^']+)'/).map((part, place) => (place % 2 ? html`<${JobLink} id=${part} />` : plain(part, 400)));
+
+/** What happens to the job, and why. @param {{job: Job, why: import("../wire.js").WhyResponse | null}} props */
+function Sentence({ job, why }) {
+  const waited = span(now.value - Date.parse(job.submitted_at));
+  const whole = job.finished_at ? span(Date.parse(job.finished_at) - Date.parse(job.submitted_at)) : "";
+  const failures = job.failures + job.losses;
+  switch (job.state) {
+    case "pending": {
+      const [first] = why?.blocks || [];
+      const reason = first ? `${first.because.replace(/^[a-z]/, (letter) => letter.toUpperCase())}.` : why && !why.seen ? "This replica has not seen it yet." : "Nothing holds it back.";
+      const ahead = why?.standing ? (why.standing.ahead ? ` ${why.standing.exact ? "" : "At least "}${counted(why.standing.ahead, "job goes", "jobs go")} before it.` : " It goes next.") : "";
+      return html`${why && html`<b><${Linked} text=${reason} /></b>${ahead} `}It has waited for ${waited}${failures ? `, and ${counted(failures, "try", "tries")} failed or got lost` : ""}.`;
+    }
+    case "dispatched":
+      return html`<b>${plain(nameOf(job.processor), 60)} has it, and has not started it yet.</b> It was submitted ${waited} ago.`;
+    case "running":
+      return html`<b>It runs on ${plain(nameOf(job.processor), 60)}${job.started_at ? ` for ${span(now.value - Date.parse(job.started_at))}` : ""}.</b> ${job.overdue_since ? "It has timed out, and its thread has not ended yet." : job.cancel_requested_at ? "It is asked to stop." : `This is try ${number(job.attempt)}.`}`;
+    case "succeeded":
+      return html`<b>It succeeded</b> ${whole} after its submission, at try ${number(job.attempt)}.`;
+    case "failed":
+      return html`<b>It failed for good</b> after ${counted(job.tries, "try", "tries")}, ${whole} after its submission: <bdi class="bad">${firstLine(job.error, 300) || "no error was reported"}</bdi>`;
+    default:
+      return html`<b>It was cancelled</b> ${whole} after its submission${job.error ? html`: <bdi>${firstLine(job.error, 300)}</bdi>` : ""}.`;
   }
+}
+
+const STEPS_SHOWN = 3;
+
+/** From the submission over each try to the end. @param {{job: Job, tries: Try[]}} props */
+function Path({ job, tries }) {
+  /** @param {Try} each */
+  const step = (each) => {
+    const ran = each.started_at && each.finished_at ? ` after ${span(Date.parse(each.finished_at) - Date.parse(each.started_at))}` : "";
+    const isOn = each.state === "running" || each.state === "dispatched";
+    const note = isOn ? `since ${shortTime(each.started_at || each.dispatched_at || "")}` : `${each.error ? firstLine(each.error, 80) : ""}${ran}`;
+    return { name: `Try ${each.number} ${each.state === "running" ? "runs" : each.state === "lost" ? "was lost" : sign(each.state)[2]}`, colour: sign(each.state)[1], note: `${note}${each.processor ? `, on ${plain(nameOf(each.processor), 40)}` : ""}`, done: !isOn };
+  };
+  const early = tries.slice(0, -STEPS_SHOWN);
+  const ended = ENDED.has(job.state);
+  const steps = [
+    { name: "Submitted", colour: "good", note: shortTime(job.submitted_at), done: true },
+    ...(early.length ? [{ name: counted(early.length, "earlier try", "earlier tries"), colour: "off", note: "see below", done: true }] : []),
+    ...tries.slice(-STEPS_SHOWN).map(step),
+    ...(job.state === "pending" ? [{ name: `Try ${job.attempt + 1} waits`, colour: "warn", note: job.retry_at ? `not before ${shortTime(job.retry_at)}` : job.not_before ? `not before ${shortTime(job.not_before)}` : "", done: false }] : []),
+    ended
+      ? { name: job.state === "failed" ? "Failed for good" : sign(job.state)[2].replace(/^./, (first) => first.toUpperCase()), colour: sign(job.state)[1], note: job.finished_at ? shortTime(job.finished_at) : "", done: true }
+      : { name: "Ends", colour: "off", note: job.expires_at ? `at the latest ${shortTime(job.expires_at)}` : "", done: false },
+  ];
+  return html`<ol class="path">${steps.map(({ name, colour, note, done }) => html`<li class=${`${done ? "done" : "todo"} ${colour}`}><b>${name}</b><small><bdi>${note}</bdi></small></li>`)}</ol>`;
+}
+
+/** What each rule is called as a condition. @type {Record<string, string>} */
+const CONDITIONS = {
+  not_leading: "A replica leads", paused: "Scheduling goes on", transport: "The broker accepts messages", in_doubt: "Its document is read", cancelling: "It is not being cancelled",
+  dependency: "Jobs it depends on", not_before: "Its time has come", backoff: "Pause after a failed try", max_concurrency: "Limit of all jobs", tier: "Limit of its tier", definition: "Limit of its definition",
+  rate_limit: "Rate of its definition", tenant: "Limit of its tenant", conflict: "Its target is free", key: "Limit of its key", serial: "Earlier job of its schedule", unschedulable: "A processor that can run it", no_slot: "A free slot",
+};
+
+/** All that must hold before the job runs: what does not, then what does. @param {{job: Job, why: import("../wire.js").WhyResponse}} props */
+function Conditions({ job, why }) {
+  /** @typedef {{name: string, met: boolean, now: any, needs: any}} Condition */
+  const { blocks, standing } = why;
+  if (!why.seen) return null;
+  const rules = new Set(blocks.map(({ rule }) => /** @type {string} */ (rule)));
+  /** A rule that is not among the blocks has been looked at, and holds. @type {[boolean, string, string][]} */
+  const known = [
+    [true, "not_leading", "a leader decides"],
+    [job.depends_on.length > 0, "dependency", `${counted(job.depends_on.length, "job has ended", "jobs have ended")}`],
+    [Boolean(job.not_before), "not_before", job.not_before ? `since ${shortTime(job.not_before)}` : ""],
+    [job.failures > 0, "backoff", job.retry_at ? `over at ${shortTime(job.retry_at)}` : "over"],
+    [true, "unschedulable", "one is alive"],
+    [!rules.has("unschedulable"), "no_slot", "one is free"],
+  ];
+  /** @type {Condition[]} */
+  const rows = [
+    ...blocks.map((block) => ({ name: CONDITIONS[block.rule] || block.rule, met: false,
+      now: html`<${Linked} text=${block.because} />`,
+      needs: html`${plain(block.unblocked_by, 160)}${block.until ? html`, <${When} at=${block.until} />` : ""}` })),
+    ...(standing ? [{ name: "Its turn", met: !standing.ahead, now: standing.ahead ? html`${standing.exact ? "" : "at least "}${counted(standing.ahead, "job is", "jobs are")} before it: <${JobLink} id=${standing.first} />` : "it goes next", needs: standing.deciding ? `compared by ${standing.deciding.replaceAll("_", " ")}` : "" }] : []),
+    ...known.filter(([applies, rule]) => applies && !rules.has(rule)).map(([, rule, now]) => ({ name: CONDITIONS[rule], met: true, now, needs: "" })),
+  ];
+  return html`<section class="sec"><h2>Why it waits</h2><${Table} label="Why it waits" items=${rows} columns=${[
+      { head: "Condition", row: true, show: (/** @type {Condition} */ each) => (each.met ? each.name : html`<b>${each.name}</b>`) },
+      { head: "Met", cell: "end", show: (/** @type {Condition} */ each) => html`<${State} state=${each.met ? "good" : "pending"} word=${each.met ? "met" : html`<b>not yet</b>`} />` },
+      { head: "Now", cell: "full", show: (/** @type {Condition} */ each) => each.now },
+      { head: "Needs", cell: "q full", show: (/** @type {Condition} */ each) => each.needs },
+    ]} />
+    ${standing && standing.criteria.length > 0 && html`<details><summary class="q">What orders the queue</summary><${Table} label="What orders the queue" items=${standing.criteria} columns=${[
+      { head: "Compared", row: true, show: (/** @type {any} */ each) => `${each.criterion.replaceAll("_", " ")}${each.criterion === standing.deciding ? " (decides)" : ""}` },
+      { head: "This job", cell: "r end", show: (/** @type {any} */ each) => plain(each.value, 80) },
+      { head: "The next one", cell: "r full", show: (/** @type {any} */ each) => plain(each.first, 80) },
+    ]} /></details>`}</section>`;
+}
+
+/** Each try on one axis: thin while it waits, thick while it runs. @param {{job: Job, tries: Try[]}} props */
+function Tries({ job, tries }) {
   const begin = Date.parse(job.submitted_at);
   const end = job.finished_at ? Date.parse(job.finished_at) : Math.max(now.value, begin + 1);
-  const x = (/** @type {string | null | undefined} */ at, /** @type {number} */ other) => (100 * ((at ? Date.parse(at) : other) - begin)) / Math.max(1, end - begin);
-  return html`<p class="dim">Submitted ${time(job.submitted_at)}${job.first_started_at ? ` · waited ${span(Date.parse(job.first_started_at) - begin)}` : ""}${job.finished_at ? ` · ended ${time(job.finished_at)}, after ${span(end - begin)}` : ""}${job.retry_at && !ENDED.has(job.state) ? html` · next try <${When} at=${job.retry_at} />` : ""}</p>
-    ${attempts.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table class="life">
-      <thead><tr><th scope="col">Attempt</th><th scope="col">Outcome</th><th scope="col">Processor</th><th scope="col">Waited</th><th scope="col">Ran</th><th scope="col" class="wide">When</th></tr></thead>
-      <tbody>${attempts.map((each) => {
-        const from = x(each.dispatched_at, begin);
-        const began = each.started_at ? x(each.started_at, begin) : x(each.finished_at, end);
-        const to = x(each.finished_at, end);
-        return html`<tr><th scope="row" class="number">${each.number}</th><td><${State} state=${each.state} word=${each.state.replace("_", " ")} /></td>
-          <td>${plain(each.processor || "–", 60)}</td>
-          <td class="number">${each.started_at && each.dispatched_at ? span(Date.parse(each.started_at) - Date.parse(each.dispatched_at)) : "–"}</td>
-          <td class="number">${each.started_at ? span((each.finished_at ? Date.parse(each.finished_at) : end) - Date.parse(each.started_at)) : "–"}</td>
-          <td class="wide"><svg class="lifeline" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label=${`from ${time(each.dispatched_at)} to ${time(each.finished_at)}`}><rect class="track" width="100" height="8" /><rect class="off" x=${from} width=${Math.max(0.4, began - from)} height="8" /><rect class=${each.state === "succeeded" ? "good" : each.state === "running" ? "run" : "bad"} x=${began} width=${each.started_at ? Math.max(0.4, to - began) : 0} height="8" /></svg></td></tr>
-          ${(each.error || each.traceback) && html`<tr><td></td><td colspan="5"><details><summary><bdi class="bad">${plain(each.error || "traceback", 300)}</bdi></summary>${each.traceback && html`<pre>${plain(each.traceback, 20_000)}</pre>`}</details></td></tr>`}`;
-      })}</tbody></table></div>` : html`<${Empty}>No attempt yet.<//>`}`;
+  const ms = (/** @type {string | null | undefined} */ at, /** @type {number} */ other) => (at ? Date.parse(at) : other);
+  const x = (/** @type {number} */ at) => `${(100 * Math.min(1, Math.max(0, (at - begin) / Math.max(1, end - begin)))).toFixed(2)}%`;
+  const wide = (/** @type {number} */ from, /** @type {number} */ to) => `${Math.max(0.4, (100 * (to - from)) / Math.max(1, end - begin)).toFixed(2)}%`;
+  let free = begin;
+  const rows = [...tries, ...(job.state === "pending" ? [{ number: job.attempt + 1, state: "pending", started_at: null, finished_at: null }] : [])].map((each) => {
+    const from = free;
+    const started = ms(each.started_at, ms(each.finished_at, end));
+    const ended = (free = ms(each.finished_at, end));
+    return { ...each, from, started, ended, ran: each.started_at ? ended - started : null };
+  });
+  if (!rows.length) return html`<${Empty}>No try yet.<//>`;
+  /** @typedef {typeof rows[0] & Try} Row */
+  const colour = (/** @type {string} */ state) => ({ succeeded: "k-ok", running: "g-r", lost: "g-l" })[state] || "g-b";
+  return html`<${Table} label="Tries" items=${rows} columns=${[
+      { head: "Try", row: true, show: (/** @type {Row} */ each) => html`<span class="nar b">Try </span>${number(each.number)}` },
+      { head: "Outcome", cell: "end", show: (/** @type {Row} */ each) => html`<${State} state=${each.state} />${each.processor && html`<small>${plain(nameOf(each.processor), 40)}</small>`}` },
+      { head: "When", cell: "full gx", show: (/** @type {Row} */ each) => html`<svg class="gantt" role="img" aria-label=${`waited ${span(each.started - each.from)}${each.ran === null ? "" : `, ran ${span(each.ran)}`}`}>
+        <rect class="g-w" x=${x(each.from)} y="5" width=${wide(each.from, each.started)} height="4" rx="1" />
+        ${each.ran !== null && html`<rect class=${colour(each.state)} x=${x(each.started)} y="3" width=${wide(each.started, each.ended)} height="8" rx="1" />`}</svg>` },
+      { head: "Waited", cell: "r n drop", show: (/** @type {Row} */ each) => span(each.started - each.from) },
+      { head: "Ran", cell: "r n", show: (/** @type {Row} */ each) => html`<span class="nar">waited ${span(each.started - each.from)}, ran </span>${span(each.ran)}` },
+    ]} />
+    ${tries.filter((each) => each.error || each.traceback).reverse().map((each, place) => html`<details open=${place === 0}><summary><b>Error of try ${number(each.number)}</b> <bdi class="q">${firstLine(each.error, 160)}</bdi></summary>
+      <pre tabindex="0">${each.traceback ? plain(each.traceback, 20_000) : html`<span class="bad">${plain(each.error, 20_000)}</span>`}</pre></details>`)}`;
 }
 
-/** @param {{job: import("../wire.js").JobResponse}} props */
+/** @param {{job: Job}} props */
 function Facts({ job }) {
   const facts = [
     ["Definition", html`<${Link} to="jobs" query=${{ definition: job.definition }}>${plain(job.definition, 80)}<//>`],
-    ["Target", html`<bdi>${plain(job.target, 120)}</bdi>`],
+    ["Target", job.target !== job.id && html`<bdi>${plain(job.target, 120)}</bdi>`],
     ["Schedule", job.schedule && html`<${ScheduleLink} name=${job.schedule} />${job.nominal_at ? ` for ${time(job.nominal_at)}` : ""}`],
     ["Tenant", plain(job.tenant, 80)],
-    ["Lane", plain(job.lane, 80)],
-    ["Priority", number(job.priority)],
-    ["Mode", job.mode],
-    ["Fairness key", plain(job.fairness_key, 80)],
+    ["Lane", `${plain(job.lane, 80)}, priority ${number(job.priority)}`],
+    ["Mode", job.mode === "queued" ? null : job.mode],
+    ["Fairness key", job.fairness_key !== job.tenant && plain(job.fairness_key, 80)],
     ["Resources", job.resources && Object.entries(job.resources).map(([name, units]) => `${name} ${units}`).join(", ")],
-    ["Batch", job.batch && html`<${Link} to="jobs" query=${{ batch: job.batch }}>${plain(job.batch, 80)}<//>`],
-    ["Not before", job.not_before && html`<${When} at=${job.not_before} />`],
-    ["Expires", job.expires_at && html`<${When} at=${job.expires_at} />`],
+    ["Submitted", time(job.submitted_at)],
+    ["Not before", job.not_before && time(job.not_before)],
+    ["Expires", job.expires_at && time(job.expires_at)],
+    ["Ended", job.finished_at && time(job.finished_at)],
     ["Failures", job.failures ? number(job.failures) : null],
     ["Losses", job.losses ? number(job.losses) : null],
-    ["Revivals", job.revivals ? number(job.revivals) : null],
+    ["Retried", job.revivals ? counted(job.revivals, "time") : null],
+    ["Reports", job.failed_job && html`<${JobLink} id=${job.failed_job} />, which failed for good`],
+    ["Reported by", job.on_failure_job && html`<${JobLink} id=${job.on_failure_job} />`],
+    ["Batch", job.batch && html`<${Link} to="jobs" query=${{ batch: job.batch }}>${plain(job.batch, 80)}<//>`],
+    ["Labels", Object.keys(job.labels).length > 0 && Object.entries(job.labels).map(([key, value]) => html`<a class="label" href=${to("jobs", { label: `${key}=${value}` })}><bdi>${plain(`${key}=${value}`, 60)}</bdi></a> `)],
+    ["Id", html`<bdi class="m">${plain(job.id, 320)}</bdi>`],
   ];
   return html`<dl class="facts">${facts.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-const DEPENDENCIES_SHOWN_MAX = 20;
+const NODES_SHOWN = 6;
+const STEP = 76;
+const NODE = { width: 150, height: 46, text: 18 };
 
-/** The jobs that this one depends on. @param {{job: import("../wire.js").JobResponse}} props */
-function Dependencies({ job }) {
-  const shown = job.depends_on.slice(0, DEPENDENCIES_SHOWN_MAX);
-  return html`<ul class="graph">${shown.map((/** @type {string} */ id) => html`<${Dependency} id=${id} />`)}</ul>
-    <p class="dim">${job.depends_on.length > shown.length ? `and ${number(job.depends_on.length - shown.length)} more; ` : ""}${job.on_dependency_failure === "fail" ? "If one of them fails, so does this job." : "It runs when all have ended, even if some failed."}</p>`;
+/** Jobs by id, read again every few seconds; null for one that is gone. @param {string[]} ids */
+function useJobs(ids) {
+  const [found, setFound] = useState(/** @type {Record<string, Job | null>} */ ({}));
+  useEffect(() => {
+    const stop = new AbortController();
+    for (const id of ids) {
+      get(`/v1/jobs/${segment(id)}`, undefined, stop.signal).then(
+        (job) => setFound((before) => ({ ...before, [id]: job })),
+        (error) => error.status === 404 && setFound((before) => ({ ...before, [id]: null })),
+      );
+    }
+    return () => stop.abort();
+  }, [ids.join(), Math.floor(now.value / CHECKED_MS)]);
+  return found;
 }
 
-/** @param {{id: string}} props */
-function Dependency({ id }) {
-  return id.startsWith("batch:")
-    ? html`<li><${Link} to="jobs" query=${{ batch: id }}>${plain(id, 80)}<//> <span aria-hidden="true">→</span></li>`
-    : html`<${JobDependency} id=${id} />`;
-}
-
-/** @param {{id: string}} props */
-function JobDependency({ id }) {
-  const asked = useData(`/v1/jobs/${segment(id)}`, undefined, { everyMs: 5_000 });
-  return html`<li>${asked.data ? html`<${State} state=${asked.data.state} />` : asked.error ? html`<span class="dim">gone</span>` : "…"} <${JobLink} id=${id} /> <span aria-hidden="true">→</span></li>`;
+/** The jobs that this one depends on, and those of its batch that depend on it: as a picture, and on a narrow screen as a list. @param {{job: Job}} props */
+function Graph({ job }) {
+  /** @type {import("../query.js").Asked<import("../wire.js").JobPage>} */
+  const batch = useData(job.batch ? "/v1/jobs" : null, { batch: job.batch, limit: 100 }, { everyMs: CHECKED_MS });
+  const before = job.depends_on.slice(0, NODES_SHOWN);
+  const known = useJobs(before.filter((id) => !id.startsWith("batch:")));
+  const after = (batch.data?.items || []).filter((each) => each.depends_on.includes(job.id));
+  if (!before.length && !after.length) return null;
+  /** @typedef {{id: string, job?: Partial<Job> | null, href: string}} Node */
+  /** @type {Node[]} */
+  const first = before.map((id) => ({ id, job: known[id], href: id.startsWith("batch:") ? to("jobs", { batch: id }) : to("job", { id }) }));
+  /** @type {Node[]} */
+  const last = after.slice(0, NODES_SHOWN).map((each) => ({ id: each.id, job: /** @type {Partial<Job>} */ (each), href: to("job", { id: each.id }) }));
+  const height = STEP * Math.max(first.length, last.length, 1) - (STEP - NODE.height) + 10;
+  const y = (/** @type {number} */ place, /** @type {number} */ of) => 5 + (height - 10 - (of * STEP - (STEP - NODE.height))) / 2 + place * STEP;
+  const name = (/** @type {Node} */ { id, job: each }) => plain(each ? jobName(/** @type {Job} */ (each)) : id, 80);
+  const state = (/** @type {Node} */ { id, job: each }) => (each ? /** @type {string} */ (each.state) : id.startsWith("batch:") ? "" : each === null ? "gone" : "");
+  const word = (/** @type {Node} */ node) => (state(node) === "gone" ? "no longer stored" : state(node) ? sign(state(node))[2] : node.id.startsWith("batch:") ? "a batch" : "…");
+  const cut = (/** @type {string} */ text) => (text.length > NODE.text ? `${text.slice(0, NODE.text - 1)}…` : text);
+  const MARKS = /** @type {Record<string, string>} */ ({ good: "●", bad: "✕", warn: "○", run: "◑", off: "■" });
+  /** @param {Node} node @param {number} left @param {number} top @param {string} kind */
+  const drawn = (node, left, top, kind) => html`<a href=${node.href} aria-label=${`${name(node)}, ${word(node)}`}><g class=${kind}><rect x=${left} y=${top} width=${NODE.width} height=${NODE.height} rx="6" /><text x=${left + 12} y=${top + 19}>${cut(name(node))}</text>
+    <g class=${sign(state(node) || "gone")[1]}><text class="t" x=${left + 12} y=${top + 36}>${state(node) ? `${MARKS[sign(state(node))[1]]} ` : ""}${word(node)}</text></g></g></a>`;
+  const mine = { id: job.id, job, href: to("job", { id: job.id }) };
+  const middle = y(0, 1) + NODE.height / 2;
+  const curve = (/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x2, /** @type {number} */ y2) => `M${x1} ${y1}C${x1 + 25} ${y1} ${x2 - 25} ${y2} ${x2} ${y2}`;
+  const paths = [...first.map((_, place) => curve(155, y(place, first.length) + 23, 205, middle)), ...last.map((_, place) => curve(355, middle, 405, y(place, last.length) + 23))];
+  const more = [job.depends_on.length > before.length && `${number(job.depends_on.length - before.length)} more before it`, after.length > last.length && `${number(after.length - last.length)} more after it`].filter(Boolean);
+  return html`<section class="sec"><h2>${before.length ? "Depends on" : "What depends on it"}${before.length && after.length ? ", and what depends on it" : ""}</h2>
+    <svg class="dag" viewBox=${`0 0 560 ${height}`} role="group" aria-label="Jobs before and after this one"><path d=${paths.join("")} />
+      ${first.map((node, place) => drawn(node, 5, y(place, first.length), ""))}${drawn(mine, 205, y(0, 1), "me")}${last.map((node, place) => drawn(node, 405, y(place, last.length), ""))}</svg>
+    <ul class="dagl">${[...first, ...last].map((node) => html`<li><${State} state=${state(node) || "gone"} word=${word(node)} /> <a href=${node.href}>${name(node)}</a></li>`)}</ul>
+    <p class="q">${more.length ? `And ${more.join(", ")}. ` : ""}${before.length ? (job.on_dependency_failure === "fail" ? "If one that it depends on fails, so does this job." : "It runs when all that it depends on have ended, even if some failed.") : ""}</p></section>`;
 }

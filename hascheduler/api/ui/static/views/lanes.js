@@ -4,14 +4,14 @@ import { Problem, request, segment } from "../api.js";
 import { counted, number, plain, span } from "../format.js";
 import { picture } from "../live.js";
 import { Action } from "../parts/actions.js";
-import { Empty, Failure, Link, Loaded, Pages, Unreadable } from "../parts/basic.js";
+import { Empty, Failure, Link, Loaded, Menu, Pages, Table, Tabs, Unreadable } from "../parts/basic.js";
 import { Bar } from "../parts/charts.js";
 import { Edit, JsonField, readJson } from "../parts/edit.js";
 import { tagOf } from "../parts/schedule_actions.js";
 import { spanWords } from "../parts/trigger.js";
 import { useSeen } from "../parts/verdicts.js";
 import { useData } from "../query.js";
-import { place, to } from "../router.js";
+import { place } from "../router.js";
 import { may, ofAll } from "../session.js";
 
 const PAGE = 50;
@@ -21,7 +21,9 @@ const COUNTS_MS = 10_000;
 const LIVE = ["pending", "dispatched", "running"];
 
 /** @typedef {"lanes" | "tenants" | "definitions" | "calendars"} Kind */
-/** @typedef {{one: string, title: string, power: "operate" | "administer", example: string, about: string, none: string, Rows: any}} Noun */
+/** @typedef {{one: string, title: string, power: "operate" | "administer", example: string, about: string, none: string, rows: Rows}} Noun */
+/** The items of a table and its columns; `isWhole`: all are on this page.
+ * @typedef {(page: any, isWhole: boolean) => {items: any[], columns: import("../parts/basic.js").Column<any>[]}} Rows */
 
 /** @type {Record<Kind, Noun>} */
 const NOUNS = {
@@ -32,7 +34,7 @@ const NOUNS = {
     example: '{"weight": 2, "promote_after": "1m", "policy": ["aged_priority", "arrival"]}',
     about: "Classes of work. When lanes compete, twice the weight gets twice the share. A lane that is not listed has weight 1.",
     none: "No lane is defined: all jobs share the lane default.",
-    Rows: Lanes,
+    rows: lanes,
   },
   tenants: {
     one: "tenant",
@@ -41,7 +43,7 @@ const NOUNS = {
     example: '{"max_running": 10, "max_pending": 10000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200}',
     about: "Owners of jobs and schedules, with their quotas and rates. A tenant that is not listed has no limits.",
     none: "No tenant has a quota.",
-    Rows: Tenants,
+    rows: tenants,
   },
   definitions: {
     one: "definition",
@@ -50,7 +52,7 @@ const NOUNS = {
     example: '{"max_concurrency": 3, "timeout": "5m", "retry": {"attempts": 5, "backoff": "2s", "factor": 2, "max": "1m"}}',
     about: "Types of jobs, with their limits. A definition that is not listed uses the defaults.",
     none: "No definition has limits of its own.",
-    Rows: Definitions,
+    rows: definitions,
   },
   calendars: {
     one: "calendar",
@@ -59,7 +61,7 @@ const NOUNS = {
     example: '{"weekdays": ["mon-fri"], "exclude": ["--12-25", "--01-01"]}',
     about: "Sets of days that schedules share.",
     none: "There are no calendars.",
-    Rows: Calendars,
+    rows: calendars,
   },
 };
 
@@ -67,10 +69,9 @@ export default function View() {
   const asked = place.value.query.get("kind") || "";
   const kind = Object.hasOwn(NOUNS, asked) ? /** @type {Kind} */ (asked) : null;
   const kinds = /** @type {Kind[]} */ (kind ? [kind] : Object.keys(NOUNS));
-  return html`<h1>Lanes and tenants</h1>
-    <nav class="tabs" aria-label="What is shown">
-      <a href=${to("lanes")} aria-current=${kind ? undefined : "true"}>All</a>
-      ${Object.entries(NOUNS).map(([name, { title }]) => html`<a href=${to("lanes", { kind: name })} aria-current=${name === kind ? "true" : undefined}>${title}</a>`)}</nav>
+  const tabs = [["", "All"], ...Object.entries(NOUNS).map(([name, { title }]) => [name, title])];
+  return html`<div class="sec"><h1>Lanes and tenants</h1>
+      <${Tabs} label="What is shown" tabs=${tabs.map(([name, title]) => ({ name: title, query: { kind: name, after: "" }, current: name === (kind || "") }))} /></div>
     ${kinds.map((each) => html`<${Nouns} key=${`${each} ${kind === null}`} kind=${each} isAlone=${kind !== null} />`)}`;
 }
 
@@ -81,10 +82,10 @@ function Nouns({ kind, isAlone }) {
   const asked = useData(`/v1/${kind}`, { after, limit: kind === "lanes" ? LANES : isAlone ? PAGE : FEW }, { everyMs: 5_000 });
   const mayEdit = may(noun.power) && ofAll.value;
   const page = asked.data;
-  return html`<section><h2>${noun.title}</h2><p class="dim">${noun.about}</p>
-    ${mayEdit && html`<div class="buttons"><${New} kind=${kind} noun=${noun} reload=${asked.reload} /></div>`}
+  const menu = (/** @type {any} */ item) => html`<${Menu} name=${`Actions for ${item.name}`}>${acts({ kind, noun, item, reload: asked.reload })}<//>`;
+  return html`<section class="sec"><div class="top"><h2>${noun.title} <small>${noun.about}</small></h2>${mayEdit && html`<${New} kind=${kind} noun=${noun} reload=${asked.reload} />`}</div>
     <${Loaded} of=${asked}>${page && (page.items.length
-      ? html`<div class="scroll" tabindex="0" role="region" aria-label=${noun.title}><${noun.Rows} page=${page} isWhole=${!page.next && !after} edits=${(/** @type {any} */ item) => mayEdit && html`<td><${Edits} kind=${kind} noun=${noun} item=${item} reload=${asked.reload} /></td>`} /></div>`
+      ? html`<${Table} label=${noun.title} keyOf=${(/** @type {any} */ item) => item.name} menu=${mayEdit ? menu : null} ...${noun.rows(page, !page.next && !after)} />`
       : html`<${Empty}>${noun.none} ${mayEdit ? html`Create one above, or run <code>hascheduler ${noun.one} put NAME</code>` : ""}<//>`)}
       <${Unreadable} page=${page} />${isAlone ? html`<${Pages} page=${page} />` : page?.next && html`<p><${Link} to="lanes" query=${{ kind }}>All ${noun.title.toLowerCase()}<//></p>`}<//></section>`;
 }
@@ -95,14 +96,16 @@ function editable(shown) {
   return rest;
 }
 
-/** @param {{kind: string, noun: Noun, item: any, reload: () => void}} props */
-function Edits({ kind, noun, item, reload }) {
+/** The entries of a row's menu; a lane that is not defined has none. @param {{kind: string, noun: Noun, item: any, reload: () => void}} props */
+function acts({ kind, noun, item, reload }) {
+  if (!item.rev) return [];
   const path = `/v1/${kind}/${segment(item.name)}`;
-  return html`<div class="buttons tight">
-    <${Edit} label="Edit" what=${`${noun.one} ${item.name}`} path=${path} form=${editable} done=${reload} />
-    <${Action} label="Delete" danger done=${reload} act=${() => request("DELETE", path, { headers: { "if-match": tagOf(item) } })}
-      question=${html`<p>This deletes the ${noun.one} <bdi class="id">${plain(item.name, 80)}</bdi>. ${kind === "calendars" ? "It is refused while schedules use the calendar." : "Its jobs go on with the defaults."}</p>`} />
-  </div>`;
+  return [
+    html`<${Edit} label="Edit…" what=${`${noun.one} ${item.name}`} path=${path} form=${editable} done=${reload} />`,
+    html`<hr />`,
+    html`<${Action} label="Delete…" danger done=${reload} act=${() => request("DELETE", path, { headers: { "if-match": tagOf(item) } })}
+      question=${html`<p>This deletes the ${noun.one} <bdi class="b">${plain(item.name, 80)}</bdi>. ${kind === "calendars" ? "It is refused while schedules use the calendar." : "Its jobs go on with the defaults."}</p>`} />`,
+  ];
 }
 
 /** @param {{kind: string, noun: Noun, reload: () => void}} props */
@@ -115,24 +118,22 @@ function New({ kind, noun, reload }) {
       throw failed instanceof Problem && failed.status === 412 ? new Error(`The ${noun.one} ${name} already exists; edit it instead.`) : failed;
     }
   };
-  return html`<${Action} label=${`New ${noun.one}`} confirm="Create" done=${reload} act=${make}
+  return html`<${Action} label=${`New ${noun.one}…`} confirm="Create" done=${reload} act=${make}
     question=${html`<p>${noun.about}</p>`}>
-    <label class="field"><span>Name</span><input name="name" required maxlength="128" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title="Letters, digits, ., _ or -, starting with a letter or digit" autocomplete="off" /></label>
+    <label class="field"><span class="b">Name</span><input name="name" required maxlength="128" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title="Letters, digits, ., _ or -, starting with a letter or digit" autocomplete="off" /></label>
     <${JsonField} label="As JSON" name="body" first=${noun.example} /><//>`;
 }
 
-/** @param {{columns: string[], page: any, edits: (item: any) => any, row: (item: any) => any, more?: any}} props  `more`: rows below */
-function Table({ columns, page, edits, row, more }) {
-  return html`<table><thead><tr><th scope="col">Name</th>${columns.map((name) => html`<th scope="col">${name}</th>`)}<th scope="col">Owner</th>${edits({}) && html`<th scope="col">Do</th>`}</tr></thead>
-    <tbody>${page.items.map((/** @type {any} */ item) => html`<tr key=${item.name}><th scope="row" class="id"><bdi>${plain(item.name, 80)}</bdi></th>${row(item)}<td class="dim">${plain(item.owner || "–", 60)}</td>${edits(item)}</tr>`)}${more}</tbody></table>`;
-}
+/** The name, and below it its owner. @type {import("../parts/basic.js").Column<any>} */
+const NAME = { head: "Name", row: true, show: (item) => html`<bdi class="b">${plain(item.name, 80)}</bdi>${item.owner && html`<small>${plain(item.owner, 60)}</small>`}` };
+const none = html`<span class="off">–</span>`;
 
 /** A number and its limit, or the number alone if there is no limit. @param {{value: number | undefined, of: number | null, label: string, exact?: boolean}} props */
 function Used({ value, of, label, exact = true }) {
   const shown = value === undefined ? "…" : `${number(value)}${exact ? "" : "+"}`;
-  if (of === null) return html`<span class="number">${shown} <span class="dim">no limit</span></span>`;
+  if (of === null) return html`${shown} <span class="q">no limit</span>`;
   const isFull = value !== undefined && value >= of;
-  return html`<span class="number">${shown} of ${number(of)}${isFull ? html` <strong class="wait">full</strong>` : ""}</span> ${value !== undefined && html`<${Bar} value=${value} of=${of} label=${label} kind=${isFull ? "wait" : "accent"} />`}`;
+  return html`${shown} of ${number(of)}${isFull ? html` <strong class="warn">full</strong>` : ""}${value !== undefined && html`<${Bar} value=${value} of=${of} label=${label} kind=${isFull ? "k-late" : ""} />`}`;
 }
 
 /** @param {import("../wire.js").RateLimitResponse | null} rate */
@@ -158,42 +159,51 @@ function busy(among, name) {
 
 /** A number and its share of all. @param {{value: number | undefined, of: number, label: string}} props */
 function Part({ value, of, label }) {
-  if (value === undefined) return html`<span class="dim">–</span>`;
-  return html`<span class="number">${number(value)}${of > 0 ? html` <span class="dim">${((100 * value) / of).toFixed(1)} %</span>` : ""}</span> <${Bar} value=${value} of=${of} label=${label} />`;
+  if (value === undefined) return none;
+  return html`${number(value)}${value > 0 && of > 0 ? html` <span class="q">${((100 * value) / of).toFixed(1)} %</span>` : ""}<${Bar} value=${value} of=${of} label=${label} />`;
 }
 
-/** How many jobs of a lane run and wait now. @param {{name: string}} props */
-function LaneUse({ name }) {
+/** How many jobs of a lane run or wait now. @param {{name: string, of: "running" | "pending"}} props */
+function LaneUse({ name, of }) {
   const seen = busy(picture.value?.lanes, name);
   const { pending = 0, dispatched = 0, running = 0 } = picture.value?.numbers || {};
-  return html`<td><${Part} value=${seen ? seen.dispatched + seen.running : undefined} of=${dispatched + running} label=${`Running in ${name}`} /></td>
-    <td><${Part} value=${seen ? seen.pending : undefined} of=${pending} label=${`Waiting in ${name}`} />${seen?.waited_ms ? html`<div class="dim">oldest: ${span(seen.waited_ms)}</div>` : ""}</td>`;
+  if (of === "running") return html`<${Part} value=${seen ? seen.dispatched + seen.running : undefined} of=${dispatched + running} label=${`Running in ${name}`} />`;
+  return html`<${Part} value=${seen ? seen.pending : undefined} of=${pending} label=${`Waiting in ${name}`} />${seen?.waited_ms ? html`<small>oldest: ${span(seen.waited_ms)}</small>` : ""}`;
 }
 
-/** Lanes that have jobs but are not defined. @param {{page: import("../wire.js").LanePage}} props */
-function UnlistedLanes({ page }) {
-  const listed = new Set(page.items.map((lane) => lane.name));
-  const unlisted = (picture.value?.lanes?.items || []).filter((lane) => !listed.has(lane.name)).slice(0, FEW);
-  return unlisted.map((lane) => html`<tr key=${`unlisted ${lane.name}`}><th scope="row" class="id"><bdi>${plain(lane.name, 80)}</bdi></th>
-    <td class="number">${number(1)}</td><td><span class="dim">not defined</span></td><${LaneUse} name=${lane.name} /><td class="dim">–</td><td class="dim">–</td><td class="dim">–</td></tr>`);
+/** Lanes, and those that have jobs but are not defined. @type {Rows} */
+function lanes(page, isWhole) {
+  /** @typedef {import("../wire.js").LaneResponse} Lane */
+  const weights = page.items.reduce((/** @type {number} */ sum, /** @type {Lane} */ lane) => sum + lane.weight, page.items.some((/** @type {Lane} */ lane) => lane.name === "default") ? 0 : 1);
+  const listed = new Set(page.items.map((/** @type {Lane} */ lane) => lane.name));
+  const unlisted = isWhole ? (picture.value?.lanes?.items || []).filter((lane) => !listed.has(lane.name)).slice(0, FEW) : [];
+  return {
+    items: [...page.items, ...unlisted.map(({ name }) => ({ name, weight: 1 }))],
+    columns: [
+      NAME,
+      { head: "Weight", cell: "n end", show: (/** @type {Lane} */ lane) => number(lane.weight) },
+      { head: "Share while all lanes have work", cell: "full", show: (/** @type {Lane} */ lane) => (!lane.rev ? html`<span class="q">not defined</span>` : isWhole
+        ? html`${((100 * lane.weight) / weights).toFixed(1)} %<${Bar} value=${lane.weight} of=${weights} label=${`Weight of ${lane.name}`} />`
+        : html`<span class="q">depends on lanes of other pages</span>`) },
+      { head: "Running", cell: "full", show: (/** @type {Lane} */ lane) => html`<${LaneUse} name=${lane.name} of="running" />` },
+      { head: "Waiting", cell: "full", show: (/** @type {Lane} */ lane) => html`<${LaneUse} name=${lane.name} of="pending" />` },
+      { head: "Policy", cell: "full", show: (/** @type {Lane} */ lane) => (!lane.rev ? none : html`${lane.policy ? lane.policy.join(", ") : html`<span class="q">the deployment's policy</span>`}<small>promoted after ${[lane.promote_after].flat().map(spanWords).join(", ")}</small>`) },
+    ],
+  };
 }
 
-/** @param {{page: import("../wire.js").LanePage, isWhole: boolean, edits: (item: any) => any}} props */
-function Lanes({ page, isWhole, edits }) {
-  const weights = page.items.reduce((sum, lane) => sum + lane.weight, page.items.some((lane) => lane.name === "default") ? 0 : 1);
-  return html`<${Table} columns=${["Weight", "Share while all lanes have work", "Running", "Waiting", "Promote after", "Policy"]} page=${page} edits=${edits} more=${isWhole && html`<${UnlistedLanes} page=${page} />`} row=${(/** @type {import("../wire.js").LaneResponse} */ lane) => html`
-    <td class="number">${number(lane.weight)}</td>
-    <td>${isWhole ? html`<span class="number">${((100 * lane.weight) / weights).toFixed(1)} %</span> <${Bar} value=${lane.weight} of=${weights} label=${`Weight of ${lane.name}`} />` : html`<span class="dim">depends on lanes of other pages</span>`}</td>
-    <${LaneUse} name=${lane.name} />
-    <td>${Array.isArray(lane.promote_after) ? lane.promote_after.map(spanWords).join(", ") : spanWords(lane.promote_after)}</td>
-    <td>${lane.policy ? lane.policy.join(", ") : html`<span class="dim">the deployment's policy</span>`}</td>`} />`;
-}
-
-/** @param {{page: import("../wire.js").TenantPage, edits: (item: any) => any}} props */
-function Tenants({ page, edits }) {
-  return html`<${Table} columns=${["Running", "Waiting", "Schedules", "Submits", "Fires"]} page=${page} edits=${edits} row=${(/** @type {import("../wire.js").TenantResponse} */ tenant) => html`
-    <${TenantUse} tenant=${tenant} />
-    <td class="number">${rateText(tenant.submit_rate)}</td><td class="number">${rateText(tenant.fire_rate)}</td>`} />`;
+/** @type {Rows} */
+function tenants(page) {
+  /** @typedef {import("../wire.js").TenantResponse} Tenant */
+  return {
+    items: page.items,
+    columns: [
+      NAME,
+      { head: "Running, waiting, schedules", cell: "full", show: (/** @type {Tenant} */ tenant) => html`<${TenantUse} tenant=${tenant} />` },
+      { head: "Submits", cell: "n full", show: (/** @type {Tenant} */ tenant) => html`${rateText(tenant.submit_rate)}<span class="nar"> submits</span>` },
+      { head: "Fires", cell: "n full", show: (/** @type {Tenant} */ tenant) => html`${rateText(tenant.fire_rate)}<span class="nar"> fires</span>` },
+    ],
+  };
 }
 
 /** @param {{tenant: import("../wire.js").TenantResponse}} props */
@@ -202,40 +212,46 @@ function TenantUse({ tenant }) {
   const live = useLive({ tenant: tenant.name }, seen);
   /** @type {import("../query.js").Asked<import("../wire.js").ScheduleCountsResponse>} */
   const schedules = useData(live.pending === undefined || !live.inSight ? null : "/v1/schedules:counts", { tenant: tenant.name }, { everyMs: COUNTS_MS });
-  return html`<td ref=${live.cell}>${live.error ? html`<${Failure} error=${live.error} />` : html`<${Used} value=${live.busy} of=${tenant.max_running} label="Running" exact=${live.exact} />`}</td>
-    <td><${Link} to="jobs" query=${{ tenant: tenant.name, state: "pending" }}><${Used} value=${live.pending} of=${tenant.max_pending} label="Waiting" exact=${live.exact} /><//></td>
-    <td><${Link} to="schedules" query=${{ tenant: tenant.name }}><${Used} value=${schedules.data?.matched} of=${tenant.max_schedules} label="Schedules" exact=${schedules.data?.exact} /><//></td>`;
+  return html`<div ref=${live.cell} class="uses">${live.error ? html`<${Failure} error=${live.error} />` : html`<div><${Used} value=${live.busy} of=${tenant.max_running} label="Running" exact=${live.exact} /></div>`}
+    <div><${Link} to="jobs" query=${{ tenant: tenant.name, state: "pending" }}><${Used} value=${live.pending} of=${tenant.max_pending} label="Waiting" exact=${live.exact} /><//></div>
+    <div><${Link} to="schedules" query=${{ tenant: tenant.name }}><${Used} value=${schedules.data?.matched} of=${tenant.max_schedules} label="Schedules" exact=${schedules.data?.exact} /><//></div></div>`;
 }
 
-/** @param {{page: import("../wire.js").DefinitionPage, edits: (item: any) => any}} props */
-function Definitions({ page, edits }) {
-  return html`<${Table} columns=${["Running", "Waiting", "Starts", "Tier", "Tries", "Timeout", "Cost", "Also"]} page=${page} edits=${edits} row=${(/** @type {import("../wire.js").DefinitionResponse} */ definition) => html`
-    <${DefinitionUse} definition=${definition} />
-    <td class="number">${rateText(definition.rate_limit)}</td>
-    <td class="number">${definition.tier ?? "–"}</td>
-    <td>${number(definition.retry.attempts)}<div class="dim">${spanWords(definition.retry.backoff)} × ${definition.retry.factor}, at most ${spanWords(definition.retry.max)}</div></td>
-    <td>${definition.timeout ? spanWords(definition.timeout) : html`<span class="dim">none</span>`}${definition.total_timeout && html`<div class="dim">${spanWords(definition.total_timeout)} in all</div>`}</td>
-    <td>${spanWords(definition.default_cost)}<div class="dim">until learned</div></td>
-    <td>${also(definition)}</td>`} />`;
+/** @type {Rows} */
+function definitions(page) {
+  /** @typedef {import("../wire.js").DefinitionResponse} Definition */
+  return {
+    items: page.items,
+    columns: [
+      NAME,
+      { head: "Running, waiting", cell: "full", show: (/** @type {Definition} */ definition) => html`<${DefinitionUse} definition=${definition} />` },
+      { head: "Tries", cell: "full", show: ({ retry }) => html`${counted(retry.attempts, "try", "tries")}<small>${spanWords(retry.backoff)} × ${retry.factor}, at most ${spanWords(retry.max)}</small>` },
+      { head: "Timeout", cell: "full", show: (/** @type {Definition} */ { timeout, total_timeout: total }) => html`${timeout ? spanWords(timeout) : html`<span class="q">no timeout</span>`}${total && html`<small>${spanWords(total)} in all</small>`}` },
+      { head: "Cost", cell: "n drop", show: (/** @type {Definition} */ definition) => html`${spanWords(definition.default_cost)}<small>until learned</small>` },
+      { head: "Also", cell: "full", show: also },
+    ],
+  };
 }
 
 /** @param {import("../wire.js").DefinitionResponse} definition */
 function also(definition) {
-  const { conflict_group: group, conflict_scope: scope, key_limits: limits, unique, resources } = definition;
+  const { conflict_group: group, conflict_scope: scope, key_limits: limits, unique, resources, tier, rate_limit: rate } = definition;
   const found = [
+    rate && `starts ${rateText(rate)}`,
+    tier !== null && `tier ${tier}`,
     group && `excludes others of ${group} on one target (${scope})`,
     limits.length && counted(limits.length, "limit for keys", "limits for keys"),
     unique && `unique by ${unique.by.join(", ")}: ${unique.on_duplicate}`,
     Object.keys(resources).length && `needs ${Object.entries(resources).map(([name, units]) => `${name} ${units}`).join(", ")}`,
   ].filter(Boolean);
-  return found.length ? found.map((text) => html`<div><bdi>${plain(text, 200)}</bdi></div>`) : html`<span class="dim">–</span>`;
+  return found.map((text) => html`<small><bdi>${plain(text, 200)}</bdi></small>`);
 }
 
 /** @param {{definition: import("../wire.js").DefinitionResponse}} props */
 function DefinitionUse({ definition }) {
   const live = useLive({ definition: definition.name });
-  return html`<td ref=${live.cell}>${live.error ? html`<${Failure} error=${live.error} />` : html`<${Used} value=${live.busy} of=${definition.max_concurrency} label="Running" exact=${live.exact} />`}</td>
-    <td class="number"><${Link} to="jobs" query=${{ definition: definition.name, state: "pending" }}>${live.pending === undefined ? "…" : number(live.pending)}<//></td>`;
+  return html`<div ref=${live.cell} class="uses">${live.error ? html`<${Failure} error=${live.error} />` : html`<div><${Used} value=${live.busy} of=${definition.max_concurrency} label="Running" exact=${live.exact} /></div>`}
+    <div><${Link} to="jobs" query=${{ definition: definition.name, state: "pending" }}>${live.pending === undefined ? "…" : `${number(live.pending)} wait`}<//></div></div>`;
 }
 
 const DAYS_SHOWN = 12;
@@ -243,8 +259,16 @@ const DAYS_SHOWN = 12;
 /** @param {string[]} days */
 const daysText = (days) => (days.length ? `${days.slice(0, DAYS_SHOWN).join(", ")}${days.length > DAYS_SHOWN ? ` and ${number(days.length - DAYS_SHOWN)} more` : ""}` : "–");
 
-/** @param {{page: import("../wire.js").CalendarPage, edits: (item: any) => any}} props */
-function Calendars({ page, edits }) {
-  return html`<${Table} columns=${["Weekdays", "Also", "Except"]} page=${page} edits=${edits} row=${(/** @type {import("../wire.js").CalendarResponse} */ calendar) => html`
-    <td>${calendar.weekdays.join(", ") || "–"}</td><td class="clip">${daysText(calendar.include)}</td><td class="clip">${daysText(calendar.exclude)}</td>`} />`;
+/** @type {Rows} */
+function calendars(page) {
+  /** @typedef {import("../wire.js").CalendarResponse} Calendar */
+  return {
+    items: page.items,
+    columns: [
+      NAME,
+      { head: "Weekdays", cell: "full", show: (/** @type {Calendar} */ calendar) => calendar.weekdays.join(", ") || "–" },
+      { head: "Also", cell: "full", show: (/** @type {Calendar} */ calendar) => html`<span class="nar">also </span>${daysText(calendar.include)}` },
+      { head: "Except", cell: "full", show: (/** @type {Calendar} */ calendar) => html`<span class="nar">except </span>${daysText(calendar.exclude)}` },
+    ],
+  };
 }

@@ -1,6 +1,6 @@
-// Log in with a token, which becomes a session of this browser that expires and that an admin can revoke.
+// Sign in with a token, which becomes a session of this browser that expires and that an admin can revoke.
 import { html, useState } from "../html.js";
-import { Failure } from "../parts/basic.js";
+import { Failure, State } from "../parts/basic.js";
 import { logIn } from "../session.js";
 
 /** @param {{ended: boolean}} props */
@@ -19,12 +19,12 @@ export function Login({ ended }) {
       setBusy(false);
     }
   };
-  return html`<main id="main" class="login"><form onSubmit=${submit}>
+  return html`<main id="main"><form class="form login" onSubmit=${submit}>
     <h1>hascheduler</h1>
-    ${ended && html`<p class="banner wait" role="status">Your session has ended. Log in to continue.</p>`}
-    <label class="field"><span>Token</span><input type="password" name="token" required autocomplete="current-password" placeholder="hsk_…" maxlength="1024" autofocus /></label>
+    ${ended && html`<p role="status"><${State} state="late" wrap word="Your session has ended. Sign in to continue." /></p>`}
+    <label class="field"><span class="b">Token</span><input type="password" name="token" required autocomplete="current-password" placeholder="hsk_…" maxlength="1024" autofocus /></label>
     <${Failure} error=${error} />
-    <button type="submit" class="primary" disabled=${busy}>${busy ? "Logging in…" : "Log in"}</button>
-    <p class="dim">An admin creates tokens: <code>hascheduler token create you --role viewer --tenant '*'</code></p>
+    <div><button type="submit" class="primary" disabled=${busy}>${busy ? "Signing in…" : "Sign in"}</button></div>
+    <p class="q">An admin creates tokens: <code>hascheduler token create you --role viewer --tenant '*'</code></p>
   </form></main>`;
 }

@@ -1,173 +1,242 @@
-// Now: the leader, replicas, processors, numbers of jobs, and alerts.
+// Now: is it well, and if not, what to do first; the last hour, what comes next, replicas and processors.
 import { html, useState } from "../html.js";
-import { counted, number, plain, span } from "../format.js";
-import { history, picture } from "../live.js";
-import { Action } from "../parts/actions.js";
-import { Empty, Failure, Link, State, When } from "../parts/basic.js";
-import { Sparkline } from "../parts/charts.js";
 import { post, segment } from "../api.js";
+import { counted, number, plain, shortTime, span } from "../format.js";
+import { clockAheadMs, health, hour, nameOf, now, picture, staleSince } from "../live.js";
+import { Action } from "../parts/actions.js";
+import { Empty, Failure, Link, Loaded, Menu, Moment, ScheduleLink, State, Table, When } from "../parts/basic.js";
+import { Plot, Slots, perMinute } from "../parts/charts.js";
 import { useData } from "../query.js";
+import { to } from "../router.js";
 import { may, ofAll } from "../session.js";
 
-const SLOTS_SHOWN_MAX = 200;
+const NEXT_SHOWN = 8;
+const LATELY_SHOWN = 6;
+const HOUR_MS = 3_600_000;
+const wholeSeconds = (/** @type {number} */ ms) => Math.max(1_000, Math.round(ms / 1_000) * 1_000);
 const CAUSES = {
   first: "the first leader",
-  released: "the leader released its lease",
-  died: "the leader died",
-  stood_still: "the leader stalled",
+  released: "the leader before released its lease",
+  died: "the leader before died",
+  stood_still: "the leader before stalled",
   lapsed: "the lease expired",
   deleted: "the lease was deleted",
+};
+/** What the view of a link is called on a button. @type {Record<string, string>} */
+const SEE = { jobs: "See the jobs", job: "See the job", schedules: "See the schedules", schedule: "See the schedule", lanes: "See lanes and tenants", verdicts: "See the verdicts", timeline: "See the timeline" };
+/** Of a replica of an earlier release. @type {import("../live.js").Health} */
+const UNKNOWN = {
+  state: "unknown", title: "Nobody says whether all is well", text: "The replica that answers is of an earlier release.", checked: [], unchecked: [], problems: [],
+  counts: { failed_jobs: null, failing_schedules: null, late_schedules: null }, replicas_expected: 0, replicas_alive: 0,
 };
 
 export default function Now() {
   const seen = picture.value;
-  if (!seen) return html`<h1>Now</h1><p class="empty" role="status">Loading…</p>`;
-  const { cluster, processors, numbers, alerts } = seen;
-  return html`<h1>Now</h1>
-    <${Alerts} alerts=${alerts} />
-    <section class="tiles" aria-label="Jobs">
-      <${Tile} label="Waiting" name="pending" query=${{ state: "pending" }} numbers=${numbers} />
-      <${Tile} label="Dispatched" name="dispatched" query=${{ state: "dispatched" }} numbers=${numbers} />
-      <${Tile} label="Running" name="running" query=${{ state: "running" }} numbers=${numbers} />
-      <${Tile} label="Succeeded / s" name="succeeded" query=${{ state: "succeeded" }} numbers=${numbers} />
-      <${Tile} label="Failed / s" name="failed" query=${{ state: "failed" }} numbers=${numbers} bad />
-      <${Tile} label="Submitted / s" name="submitted" query=${{}} numbers=${numbers} />
+  /** @type {import("../query.js").Asked<import("../wire.js").FailoversResponse>} */
+  const failovers = useData("/v1/cluster/failovers", { limit: LATELY_SHOWN });
+  if (!seen) return html`<h1>Now</h1><p class="off" role="status">Loading…</p>`;
+  const { cluster, processors } = seen;
+  const verdict = health.value || UNKNOWN;
+  const changes = failovers.data?.items || [];
+  return html`<div class="top">
+      ${staleSince.value ? html`<h1 class="hide">Now</h1>` : html`<div class="verdict"><h1 aria-live="polite"><${State} state=${verdict.state} wrap word=${plain(verdict.title, 300)} /></h1><p>${plain(verdict.text, 500)}</p></div>`}
+      <${Stop} cluster=${cluster} /></div>
+    <${Problems} of=${verdict} />
+    <section class="sec" aria-label="The last hour"><${Vitals} seen=${seen} failed=${verdict.counts.failed_jobs} changes=${changes} />
+      <${LeaderChanges} changes=${changes} sharded=${cluster.shards.length > 0} />
+      ${verdict.checked.length > 0 && html`<details><summary class="q">What this line has checked: ${counted(verdict.checked.length, "rule")}</summary>
+        <ul class="checks">${verdict.checked.map((each) => (verdict.problems.length ? html`<li>whether ${plain(each.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase()), 120)}</li>` : html`<li class="s ok">${plain(each, 120)}</li>`))}</ul></details>`}
     </section>
-    <div class="columns">
-      <section><h2>${cluster.shards.length ? "Leader of the home shard" : "Leader"}</h2><${Leader} cluster=${cluster} /><${PauseAll} cluster=${cluster} /></section>
-      <section><h2>Changes of leader</h2><${Failovers} sharded=${cluster.shards.length > 0} /></section>
+    <div class="two">
+      <section class="sec"><div class="top"><h2>Next</h2><a class="q" href="/ui/timeline">The next 24 h</a></div><${Next} /></section>
+      <div class="stack">
+        <section class="sec" id="replicas"><h2>Replicas <small>${number(cluster.replicas.filter((each) => each.alive).length)} of ${number(Math.max(verdict.replicas_expected, cluster.replicas.length))} alive</small></h2><${Replicas} cluster=${cluster} /></section>
+        <section class="sec"><h2>Lately</h2><${Lately} changes=${changes} sharded=${cluster.shards.length > 0} /><${Failure} error=${failovers.error} /></section>
+      </div>
     </div>
-    ${cluster.shards.length > 0 && html`<section><h2>Shards</h2><${Shards} cluster=${cluster} /></section>`}
-    <section><h2>Replicas</h2><${Replicas} cluster=${cluster} /></section>
-    <section><h2>Processors</h2>${processors ? html`<${Processors} shown=${processors} waiting=${numbers.pending} />` : html`<${Empty}>Only a token for all tenants sees processors.<//>`}</section>`;
+    ${cluster.shards.length > 0 && html`<section class="sec"><h2>Shards</h2><${Shards} cluster=${cluster} /></section>`}
+    <${Processors} shown=${processors} waiting=${seen.numbers.pending} />`;
 }
 
-/** @param {{label: string, name: string, query: any, numbers: any, bad?: boolean}} props */
-function Tile({ label, name, query, numbers, bad }) {
-  return html`<${Link} to="jobs" query=${query} class=${`tile ${bad && numbers[name] ? "bad" : ""}`}>
-    <span class="dim">${label}</span><strong>${number(numbers[name])}</strong><${Sparkline} values=${history.value[name]} label=${label} /><//>`;
-}
-
-/** @param {{alerts: any[]}} props */
-function Alerts({ alerts }) {
-  const [shown, show] = useState("");
-  const runbooks = useData(shown ? new URL("../runbooks.json", import.meta.url).pathname : null, undefined, { everyMs: 0 });
-  if (!alerts.length) return html`<p class="banner good" role="status"><${State} state="ready" word="No problems" /></p>`;
-  return html`<section aria-label="Problems">${alerts.map(
-    (alert) => html`<div class=${`alert ${alert.severity}`} role=${alert.severity === "page" ? "alert" : "status"}>
-      <p><${State} state=${alert.severity} word=${alert.severity === "page" ? "Act now" : "Can wait"} /> ${plain(alert.text)}
-        <button type="button" aria-expanded=${shown === alert.runbook} onClick=${() => show(shown === alert.runbook ? "" : alert.runbook)}>Runbook</button></p>
-      ${shown === alert.runbook && (runbooks.data ? html`<pre>${runbooks.data[alert.runbook]}</pre>` : html`<${Failure} error=${runbooks.error} />`)}
-    </div>`,
-  )}</section>`;
-}
-
-/** @param {{cluster: import("../wire.js").ClusterResponse}} props */
-function Leader({ cluster }) {
-  const { leader, replicas } = cluster;
-  if (!leader) return html`<p><${State} state="silent" word="No replica leads" /></p>`;
-  const found = replicas.find((each) => each.id === leader.holder);
-  return html`<dl class="facts">
-    <dt>Replica</dt><dd><${State} state="leads" word=${found?.name || leader.holder} /> <span class="dim">${leader.holder}</span></dd>
-    <dt>Since</dt><dd><${When} at=${leader.since} /></dd>
-    <dt>Term</dt><dd>${number(leader.term)}</dd>
-    <dt>Journal</dt><dd>entry ${number(cluster.journal_seq)}</dd>
-    <dt>Schedules</dt><dd><${Link} to="schedules">${number(cluster.counts.schedules)}<//></dd>
-    <dt>Definitions</dt><dd><${Link} to="lanes">${number(cluster.counts.definitions)}<//></dd>
-  </dl>`;
-}
-
-/** @param {{cluster: import("../wire.js").ClusterResponse}} props */
-function PauseAll({ cluster }) {
+/** What may be stopped, for those who may. @param {{cluster: import("../wire.js").ClusterResponse}} props */
+function Stop({ cluster }) {
   if (!(may("administer") && ofAll.value)) return null;
-  if (cluster.paused) {
-    return html`<${Action} label="Resume everything" act=${() => post("/v1/cluster/resume")}
-      question=${html`<p>${plain(cluster.paused.by)} paused everything <${When} at=${cluster.paused.since} />. Missed fire times catch up by each schedule's misfire policy.</p>`} />`;
+  const { paused } = cluster;
+  if (paused) {
+    return html`<${Action} label="Resume all scheduling…" primary act=${() => post("/v1/cluster/resume")} said="Scheduling goes on."
+      question=${html`<p>${plain(paused.by)} stopped ${paused.schedules_only ? "all schedules" : "everything"} <${When} at=${paused.since} />${paused.because ? ` (${plain(paused.because)})` : ""}. Missed fire times catch up by each schedule's misfire policy.</p>`} />`;
   }
-  return html`<${Action} label="Pause everything" danger
+  return html`<${Action} label="Stop all scheduling…" danger said="All scheduling has stopped."
     act=${(/** @type {FormData} */ form) => post("/v1/cluster/pause", { because: form.get("because"), schedules_only: form.get("schedules_only") === "on" })}
     question=${html`<p>No schedule fires and no job is dispatched until you resume. Running jobs go on.</p>`}>
-    <label class="field"><span>Reason (shown to others)</span><input name="because" maxlength="256" required /></label>
+    <label class="field"><span class="b">Reason (shown to others)</span><input name="because" maxlength="256" required /></label>
     <label><input type="checkbox" name="schedules_only" /> Only schedules: waiting jobs are still dispatched</label>
   <//>`;
 }
 
-/** @param {{sharded: boolean}} props */
-function Failovers({ sharded }) {
-  /** @type {import("../query.js").Asked<import("../wire.js").FailoversResponse>} */
-  const asked = useData("/v1/cluster/failovers", { limit: 5 });
-  const items = asked.data?.items || [];
-  return html`<${Failure} error=${asked.error} />
-    ${asked.data && !items.length && html`<${Empty}>No changes of leader yet.<//>`}
-    <ol class="plain">${items.map(
-      (each) => html`<li>
-        <p><strong>${sharded ? `${plain(each.shard, 60)}, term` : "Term"} ${number(each.term)}</strong> <${When} at=${each.deciding_at} />: ${/** @type {any} */ (CAUSES)[each.cause] || each.cause}</p>
-        <p class="dim">${each.gap_ms === null ? "" : `${span(each.gap_ms)} without a leader; `}${each.first_decision_at ? html`first decision <${When} at=${each.first_decision_at} />` : "no decision yet"}</p>
-      </li>`,
-    )}</ol>`;
+/** What is wrong, the worst first, each with where its rows are and what to do. @param {{of: import("../live.js").Health}} props */
+function Problems({ of: { problems, unchecked } }) {
+  const [shown, show] = useState("");
+  const runbooks = useData(shown ? new URL("../runbooks.json", import.meta.url).pathname : null, undefined, { everyMs: 0 });
+  if (!problems.length && !unchecked.length) return null;
+  return html`<section class="sec" aria-label="What to look at"><ol class="issues">
+    ${problems.map(({ severity, rule, text, evidence, since, runbook, link }) => html`<li key=${rule + text} class=${severity === "page" ? "bad" : "warn"}>
+      <b><${State} state=${severity} /></b>
+      <div><p>${plain(text, 400)}</p>${(evidence || since) && html`<p class="q">${plain([evidence, since && `since ${shortTime(since)}`].filter(Boolean).join(" · "), 400)}</p>`}
+        ${shown === rule && runbook && (runbooks.data ? html`<pre tabindex="0">${runbooks.data[runbook]}</pre>` : html`<${Failure} error=${runbooks.error} />`)}</div>
+      <div class="acts">${link && link.view !== "now" && html`<a class="btn" href=${to(link.view, { ...(link.name ? { [link.view === "job" ? "id" : "name"]: link.name } : {}), ...link.query })}>${SEE[link.view] || "See it"}</a>`}
+        ${runbook && html`<button type="button" aria-expanded=${shown === rule} onClick=${() => show(shown === rule ? "" : rule)}>What to do</button>`}</div></li>`)}
+    ${unchecked.map(({ rule, reason }) => html`<li class="warn"><b><${State} state="unknown" word="Not checked" /></b><div><p>${plain(rule, 120)}: ${plain(reason, 300)}</p></div></li>`)}
+  </ol></section>`;
 }
 
-/** @param {{cluster: import("../wire.js").ClusterResponse}} props */
-function Shards({ cluster }) {
-  const names = new Map(cluster.replicas.map((each) => [each.id, each.name]));
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Shards"><table>
-    <thead><tr><th scope="col">Shard</th><th scope="col">Leader</th><th scope="col">Term</th><th scope="col">Since</th><th scope="col">Processors</th><th scope="col">Schedules</th><th scope="col">Waiting</th><th scope="col">Running</th><th scope="col">Mirror here</th></tr></thead>
-    <tbody>${cluster.shards.map(
-      (each) => html`<tr>
-        <th scope="row">${plain(each.name, 60)}</th>
-        <td>${each.leader ? html`<${State} state="leads" word=${plain(names.get(each.leader.holder) || each.leader.holder, 60)} />` : html`<${State} state="silent" word="no leader" />`}</td>
-        <td class="number">${each.leader ? number(each.leader.term) : "–"}</td>
-        <td>${each.leader ? html`<${When} at=${each.leader.since} />` : "–"}</td>
-        <td class="number">${number(each.processors)}</td>
-        <td class="number">${number(each.counts.schedules || 0)}</td>
-        <td class="number">${number(each.counts.pending || 0)}</td>
-        <td class="number">${number(each.counts.running || 0)}</td>
-        <td>${each.ready ? html`<${State} state="ready" word=${span(each.stream_lag_ms)} />` : html`<${State} state="unready" word=${plain(each.unready_reason, 120)} />`}</td>
-      </tr>`,
-    )}</tbody></table></div>`;
+/** Four signs of life with one hour of history. @param {{seen: import("../live.js").Picture, failed: number | null, changes: import("../wire.js").FailoverResponse[]}} props */
+function Vitals({ seen, failed, changes }) {
+  const { numbers, slots } = seen;
+  const { every_ms: everyMs = 30_000, series = {}, until = seen.at } = hour.value || {};
+  const minute = /** @type {Record<string, number | undefined>} */ (numbers.per_minute || {});
+  const marks = changes.filter((each) => each.gap_ms !== null).map((each) => Date.parse(until) - Date.parse(each.deciding_at));
+  const total = (slots.occupied || 0) + (slots.free || 0);
+  const gauge = (/** @type {"pending" | "running"} */ name) => ({ values: [...(series[name] || []), numbers[name]], everyMs, marks });
+  const events = (/** @type {string} */ name) => ({ values: perMinute(series[name] || [], everyMs), everyMs: 60_000, unit: "a minute", marks });
+  return html`<div class="vitals">
+    <${Vital} label="Waiting" value=${numbers.pending} unit="jobs" query=${{ state: "pending" }} plot=${gauge("pending")}
+      note=${numbers.oldest_wait_ms ? `oldest ${span(numbers.oldest_wait_ms)}` : numbers.pending ? "" : "nothing waits"} />
+    <${Vital} label="Running" value=${numbers.running} unit=${total ? `of ${counted(total, "slot")}` : "jobs"} query=${{ state: "running" }} plot=${gauge("running")}
+      note=${[total ? `${counted(slots.free || 0, "slot is", "slots are")} free` : "no slot is registered", numbers.dispatched && `${number(numbers.dispatched)} dispatched`].filter(Boolean).join(", ")} />
+    <${Vital} label="Succeeded" value=${minute.succeeded} unit="a minute" query=${{ state: "succeeded" }} plot=${events("succeeded")} note=${`${number(minute.submitted)} submitted, ${number(minute.started)} started`} />
+    <${Vital} label="Failed for good" value=${failed} unit="in 24 h" kind=${failed ? "bad" : ""} query=${{ state: "failed" }} plot=${{ ...events("failed"), bars: true }}
+      note=${`${number(minute.failed)} in the last minute; ${counted(minute.returned || 0, "try", "tries")} to repeat`} />
+  </div>`;
+}
+
+/** @param {{label: string, value: number | null | undefined, unit: string, note: string, query: Record<string, any>, kind?: string, plot: any}} props */
+const Vital = ({ label, value, unit, note, query, kind = "", plot }) => html`<${Link} to="jobs" query=${query} class=${`vital ${kind}`}>
+  <span class="q">${label}</span><strong>${number(value)} <small>${unit}</small></strong><span class="q">${note}</span><${Plot} label=${label} ...${plot} /><//>`;
+
+/** @param {import("../wire.js").FailoverResponse} change @param {boolean} sharded @param {string} name */
+const changeText = (change, sharded, name) => `${plain(name, 60)} leads${sharded ? ` ${plain(change.shard, 60)}` : ""}: ${/** @type {any} */ (CAUSES)[change.cause] || change.cause}${change.gap_ms === null ? "" : `; ${span(change.gap_ms)} without a leader`}`;
+
+/** What the dashed lines in the plots are. @param {{changes: import("../wire.js").FailoverResponse[], sharded: boolean}} props */
+function LeaderChanges({ changes, sharded }) {
+  const recent = changes.filter((each) => each.gap_ms !== null && now.value - Date.parse(each.deciding_at) < HOUR_MS);
+  if (!recent.length) return null;
+  return html`<p class="q">${recent.length === 1 ? "The dashed line is the change of leader" : "The dashed lines are the changes of leader; the last"}, ${shortTime(recent[0].deciding_at)}: ${changeText(recent[0], sharded, nameOf(recent[0].holder))}.</p>`;
+}
+
+/** @param {string} at */
+function untilDue(at) {
+  const ms = Date.parse(at) + clockAheadMs.value - now.value;
+  return ms < 1_000 ? "now" : span(wholeSeconds(ms));
+}
+
+/** The next fires of all schedules. */
+function Next() {
+  /** @type {import("../query.js").Asked<import("../wire.js").SchedulePage>} */
+  const asked = useData("/v1/schedules", { state: "active", sort: "next", limit: NEXT_SHOWN }, { everyMs: 5_000 });
+  const items = asked.data?.items || [];
+  return html`<${Loaded} of=${asked}>${items.length
+    ? html`<${Table} label="Next fires" items=${items} keyOf=${(/** @type {any} */ each) => each.name} columns=${[
+        { head: "In", cell: "n b end", show: (/** @type {any} */ each) => untilDue(each.next_due_at || each.next_at) },
+        { head: "At", cell: "n q drop", show: (/** @type {any} */ each) => each.next_at && shortTime(each.next_at) },
+        { head: "Schedule", cell: "first", row: true, show: (/** @type {any} */ each) => html`<${ScheduleLink} name=${each.name} />` },
+        { head: "Runs", cell: "drop", show: (/** @type {any} */ each) => plain([each.job.definition, ofAll.value && each.job.tenant].filter(Boolean).join(" · "), 80) },
+      ]} />`
+    : html`<${Empty}>No schedule fires. ${may("operate") ? html`<a href="/ui/schedule-new">Make one</a>, or run <code>hascheduler schedule put tick --every 10s --definition log</code>` : ""}<//>`}<//>`;
 }
 
 /** @param {{cluster: import("../wire.js").ClusterResponse}} props */
 function Replicas({ cluster }) {
-  const { replicas, leader, mirrors_differ, shards } = cluster;
+  const { replicas, leader, mirrors_differ: differ, shards, quarantine } = cluster;
   const led = (/** @type {string} */ id) => (shards.length ? shards.filter((each) => each.leader?.holder === id).length : leader?.holder === id ? 1 : 0);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Replicas"><table>
-    <thead><tr><th scope="col">Replica</th><th scope="col">State</th><th scope="col">Stream lag</th><th scope="col">Mirror</th><th scope="col">Quarantined</th><th scope="col">Version</th><th scope="col">Started</th></tr></thead>
-    <tbody>${replicas.map(
-      (each) => html`<tr>
-        <th scope="row">${plain(each.name, 60)} ${each.id === cluster.replica_id && html`<span class="dim">(this replica)</span>`}</th>
-        <td>${!each.alive ? html`<${State} state="silent" />` : led(each.id) ? html`<${State} state="leads" word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : "leads"} />` : each.ready ? html`<${State} state="ready" />` : html`<${State} state="unready" word="not ready" />`}</td>
-        <td class="number">${span(each.stream_lag_ms)}</td>
-        <td>${mirrors_differ.includes(each.id) ? html`<${State} state="failed" word="differs" title=${each.digest} />` : html`<${State} state="ready" word="agrees" title=${`${each.digest} at ${each.position}`} />`}</td>
-        <td class="number">${number(each.quarantined)}</td>
-        <td>${each.version || "–"}</td>
-        <td><${When} at=${each.started_at} /></td>
-      </tr>`,
-    )}</tbody></table></div>
-    ${cluster.quarantine.length > 0 && html`<details><summary>${counted(cluster.quarantine.length, "document")} quarantined</summary><ul>${cluster.quarantine.map((each) => html`<li><code>${each.collection}</code> <bdi>${plain(each.id, 200)}</bdi>: ${plain(each.reason)}</li>`)}</ul></details>`}`;
+  /** @param {import("../wire.js").ReplicaResponse} each */
+  const state = (each) => {
+    if (!each.alive) return html`<${State} state="silent" />`;
+    if (led(each.id)) return html`<${State} state="leads" word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? `leads for ${span(wholeSeconds(now.value - Date.parse(leader.since)))}` : ""} />`;
+    return html`<${State} state=${each.ready ? "ready" : "unready"} />`;
+  };
+  return html`<${Table} label="Replicas" items=${replicas} keyOf=${(/** @type {any} */ each) => each.id} columns=${[
+      { head: "Replica", row: true, cell: "b", show: (/** @type {any} */ each) => html`<bdi>${plain(each.name, 60)}</bdi>${each.id === cluster.replica_id && html` <span class="q">answers</span>`}` },
+      { head: "State", cell: "end", show: (/** @type {any} */ each) => html`${state(each)}${differ.includes(each.id) && html`<br /><${State} state="failed" word="mirror differs" />`}${each.quarantined > 0 && html`<br /><${State} state="unready" word=${`${number(each.quarantined)} quarantined`} />`}` },
+      { head: "Lag", cell: "r n q drop", show: (/** @type {any} */ each) => (each.alive ? span(each.stream_lag_ms) : "–") },
+      { head: "Release", cell: "r n q drop", show: (/** @type {any} */ each) => each.version || "–" },
+    ]} />
+    ${quarantine.length > 0 && html`<details><summary>${counted(quarantine.length, "document")} quarantined</summary><ul>${quarantine.map((each) => html`<li><code>${each.collection}</code> <bdi>${plain(each.id, 200)}</bdi>: ${plain(each.reason)}</li>`)}</ul></details>`}
+    ${leader && html`<p class="q">Term ${number(leader.term)}, journal entry ${number(cluster.journal_seq)}.</p>`}`;
 }
 
-/** @param {{shown: import("../wire.js").ProcessorsResponse, waiting: number}} props */
+const DONE = { pause: "paused", resume: "resumed", drain: "drained", undrain: "undrained", trigger: "ran", retry: "retried", cancel: "cancelled", reset: "reset", backfill: "backfilled", reprioritize: "reprioritized" };
+const METHODS = { PUT: "set", PATCH: "changed", DELETE: "deleted", POST: "made" };
+
+/** Who did what to which, of a line in the audit log. @param {import("../wire.js").AuditResponse} record */
+function Done({ method, path, who, because }) {
+  const [noun, name, act] = decodeURIComponent(path.replace("/v1/", "").replace(/:(\w+)$/, "/all/$1")).split("/");
+  const verb = /** @type {any} */ (DONE)[noun === "cluster" ? name : act] || /** @type {any} */ (METHODS)[method] || method;
+  const what = noun === "cluster" ? "all scheduling" : noun === "schedules" && name && name !== "all" && method !== "DELETE" ? html`<${ScheduleLink} name=${name} />` : plain(name === "all" ? `${noun} that matched` : `${noun.replace(/s$/, "")} ${name || ""}`, 80);
+  return html`${plain(who, 60)} ${verb} ${what}${because ? `: ${plain(because, 120)}` : ""}`;
+}
+
+/** The latest changes of leader and, for admins, of what is stored. @param {{changes: import("../wire.js").FailoverResponse[], sharded: boolean}} props */
+function Lately({ changes, sharded }) {
+  /** @type {import("../query.js").Asked<import("../wire.js").AuditPage>} */
+  const audit = useData(may("administer") ? "/v1/audit" : null, { limit: 30 }, { everyMs: 10_000 });
+  const records = (audit.data?.items || []).filter((each) => each.status < 300 && !/^\/(v1\/jobs(\/|$)|v1\/(work|jobs:batch)|ui\/)/.test(each.path));
+  const lines = [
+    ...changes.map((each) => ({ at: each.deciding_at, text: changeText(each, sharded, nameOf(each.holder)) })),
+    ...records.map((each) => ({ at: each.at, text: html`<${Done} ...${each} />` })),
+  ].sort((one, other) => Date.parse(other.at) - Date.parse(one.at));
+  if (!lines.length) return html`<${Empty}>Nothing has changed.<//>`;
+  return html`<ul class="sec">${lines.slice(0, LATELY_SHOWN).map(({ at, text }) => html`<li><span class="q">${shortTime(at)}</span> ${text}</li>`)}</ul>`;
+}
+
+/** @param {{cluster: import("../wire.js").ClusterResponse}} props */
+function Shards({ cluster }) {
+  /** @typedef {import("../wire.js").ShardResponse} Shard */
+  return html`<${Table} label="Shards" items=${cluster.shards} keyOf=${(/** @type {Shard} */ each) => each.name} columns=${[
+    { head: "Shard", row: true, cell: "b", show: (/** @type {Shard} */ each) => plain(each.name, 60) },
+    { head: "Leader", cell: "end", show: (/** @type {Shard} */ each) => (each.leader ? html`<${State} state="leads" word=${plain(nameOf(each.leader.holder), 60)} />` : html`<${State} state="silent" word="no leader" />`) },
+    { head: "Since", cell: "drop", show: (/** @type {Shard} */ each) => html`<${Moment} at=${each.leader?.since} />` },
+    ...["schedules", "pending", "running"].map((count) => ({ head: { schedules: "Schedules", pending: "Waiting", running: "Running" }[count], cell: "r drop", show: (/** @type {Shard} */ each) => number(each.counts[count] || 0) })),
+    { head: "Processors", cell: "r drop", show: (/** @type {Shard} */ each) => number(each.processors) },
+    { head: "Mirror here", cell: "full", show: (/** @type {Shard} */ each) => (each.ready ? html`<${State} state="ready" word=${`${span(each.stream_lag_ms)} behind`} />` : html`<${State} state="unready" word=${plain(each.unready_reason, 120)} wrap />`) },
+  ]} />`;
+}
+
+/** @param {{shown: import("../wire.js").ProcessorsResponse | null, waiting: number}} props */
 function Processors({ shown, waiting }) {
-  const { items, absent } = shown;
-  if (!items.length) return html`<${Empty}>No processor is registered${waiting ? `, and ${counted(waiting, "job")} wait` : ""}. Start one: <code>hascheduler processor mine --slots 8</code><//>`;
-  return html`<ul class="processors">${items.map((each) => html`<${Processor} of=${each} />`)}</ul>
-    ${absent.length > 0 && html`<p class="dim">Drained names without a processor: ${absent.map((each) => html`<span class="label">${plain(each.name, 60)}</span>`)}</p>`}`;
+  /** @typedef {import("../wire.js").ProcessorResponse} Processor */
+  const { items, absent } = shown || { items: [], absent: [] };
+  const alive = items.filter((each) => each.alive);
+  const slots = alive.reduce((sum, each) => sum + each.slots, 0);
+  const busy = alive.reduce((sum, each) => sum + each.occupied, 0);
+  const columns = [
+    { head: "Processor", row: true, cell: "b", show: (/** @type {Processor} */ each) => html`<bdi>${plain(each.name, 60)}</bdi>` },
+    { head: "State", cell: "end", show: (/** @type {Processor} */ each) => html`<${ProcessorState} of=${each} />` },
+    { head: "Slots", cell: "drop", show: (/** @type {Processor} */ each) => html`<${Slots} used=${each.occupied} of=${each.slots} />` },
+    { head: "Busy", cell: "n r", show: (/** @type {Processor} */ each) => `${number(each.occupied)} of ${number(each.slots)}` },
+    { head: "Runs", cell: "q full", show: (/** @type {Processor} */ each) => plain(each.definitions.includes("*") ? "everything" : each.definitions.join(", "), 160) },
+  ];
+  return html`<section class="sec"><h2>Processors <small>${shown ? `${number(alive.length)} alive, ${number(Math.max(0, slots - busy))} of ${counted(slots, "slot")} free` : ""}</small></h2>
+    ${items.length
+      ? html`<${Table} label="Processors" items=${items} keyOf=${(/** @type {Processor} */ each) => each.id} columns=${columns} menu=${may("administer") && ofAll.value ? (/** @type {Processor} */ each) => html`<${ProcessorMenu} of=${each} />` : null} />`
+      : html`<${Empty}>${shown ? html`No processor is registered${waiting ? `, and ${counted(waiting, "job")} wait` : ""}. Start one: <code>hascheduler processor mine --slots 8</code>` : "Only a token for all tenants sees processors."}<//>`}
+    ${absent.length > 0 && html`<p class="q">Drained names without a processor: ${absent.map((each) => plain(each.name, 60)).join(", ")}</p>`}</section>`;
 }
 
 /** @param {{of: import("../wire.js").ProcessorResponse}} props */
-function Processor({ of: each }) {
-  const state = !each.alive ? "silent" : each.draining || each.rest ? "draining" : "alive";
-  const word = !each.alive ? undefined : !each.consuming ? "does not consume its queue" : each.rest ? `resting: ${counted(each.rest.missed, "job")} not started` : undefined;
-  const shown = Math.min(each.slots, SLOTS_SHOWN_MAX);
-  const runs = each.definitions.includes("*") ? "everything" : each.definitions.join(", ");
-  return html`<li>
-    <p><strong>${plain(each.name, 60)}</strong> <${State} state=${state} word=${word} /> <span class="dim">${number(each.occupied)} of ${counted(each.slots, "slot")} busy · runs ${plain(runs, 120)}</span>
-      ${may("administer") && ofAll.value && (each.drained
-        ? html` <${Action} label="Undrain" act=${() => post(`/v1/processors/${segment(each.name)}/undrain`)} />`
-        : html` <${Action} label="Drain" question=${html`<p>Processors named ${plain(each.name, 60)} get no new jobs, and finish those they have.</p>`} act=${(/** @type {FormData} */ form) => post(`/v1/processors/${segment(each.name)}/drain`, { because: form.get("because") || null })}><label class="field"><span>Reason</span><input name="because" maxlength="256" /></label><//>`)}
-      ${each.drained && html`<span class="dim">drained by ${plain(each.drained.by)} ${each.drained.because ? `(${plain(each.drained.because)})` : ""}</span>`}</p>
-    <div class="slots" role="img" aria-label=${`${each.occupied} of ${each.slots} slots busy`}>${Array.from({ length: shown }, (_, place) => html`<i class=${place < each.occupied ? "busy" : ""}></i>`)}${each.slots > shown && html`<span class="dim">+${number(each.slots - shown)}</span>`}</div>
-  </li>`;
+function ProcessorState({ of: each }) {
+  if (!each.alive) return html`<${State} state="silent" />`;
+  if (!each.consuming) return html`<${State} state="unready" word="does not consume its queue" />`;
+  if (each.rest) return html`<${State} state="draining" word=${`rests: ${counted(each.rest.missed, "job")} not started`} />`;
+  if (!each.draining && !each.drained) return html`<${State} state="alive" />`;
+  return html`<${State} state="draining" word=${each.occupied ? `drains, ${counted(each.occupied, "job")} left` : "drained"} />${each.drained && html`<small>by ${plain(each.drained.by, 60)}${each.drained.because ? `: ${plain(each.drained.because, 120)}` : ""}</small>`}`;
 }
 
+/** @param {{of: import("../wire.js").ProcessorResponse}} props */
+function ProcessorMenu({ of: { name, drained } }) {
+  const path = `/v1/processors/${segment(name)}`;
+  return html`<${Menu} name=${`Actions for ${name}`}>${drained
+    ? html`<${Action} label="Undrain" act=${() => post(`${path}/undrain`)} said=${`${name} gets jobs again.`} />`
+    : html`<${Action} label="Drain…" act=${(/** @type {FormData} */ form) => post(`${path}/drain`, { because: form.get("because") || null })}
+        question=${html`<p>Processors named ${plain(name, 60)} get no new jobs, and finish those they have.</p>`}><label class="field"><span class="b">Reason (shown to others)</span><input name="because" maxlength="256" /></label><//>`}<//>`;
+}

@@ -1,26 +1,24 @@
-// Schedule: its next fires, verdicts, jobs and changes; edited with a difference and a dry run.
+// Schedule: whether it is well, its next fires, verdicts, jobs and changes.
 import { html, useEffect, useState } from "../html.js";
-import { post, segment } from "../api.js";
-import { counted, number, plain, time } from "../format.js";
-import { Action } from "../parts/actions.js";
-import { Empty, Failure, JobLink, Labels, Link, Loaded, Pages, State, When } from "../parts/basic.js";
-import { patchOf } from "../parts/difference.js";
-import { Edit } from "../parts/edit.js";
-import { ChoiceFilter, filters } from "../parts/filters.js";
+import { segment } from "../api.js";
+import { counted, left, number, plain, shortTime, time } from "../format.js";
+import { clockAheadMs, now } from "../live.js";
+import { Empty, Labels, Link, Loaded, Menu, Pages, State, Table, Tabs, When } from "../parts/basic.js";
+import { Strip, StripLegend } from "../parts/charts.js";
 import { Fires } from "../parts/fires.js";
-import { Hidden, payloadsAreSecret } from "../parts/hidden.js";
-import { ScheduleActions, scheduleState } from "../parts/schedule_actions.js";
+import { Hidden } from "../parts/hidden.js";
+import { EditSchedule, Pause, Resume, RunNow, isLate, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
 import { Trigger, spanWords, zonesOf } from "../parts/trigger.js";
 import { MEANINGS, Outcome, Times, VERDICTS, Verdict } from "../parts/verdicts.js";
 import { useData } from "../query.js";
 import { go, place, to } from "../router.js";
 import { may, ofAll } from "../session.js";
 
-const FIRES = 10;
+const FIRES = 5;
 const FIRES_MORE = 50;
-const LEDGER_PAGE = 25;
-const RUNS = 10;
+const LEDGER_PAGE = 20;
 const HISTORY_PAGE = 50;
+const RECENT_MS = 10_000;
 const OVERLAPS = {
   allow: "run even if an earlier job has not ended",
   skip: "do not fire while an earlier job has not ended",
@@ -28,70 +26,77 @@ const OVERLAPS = {
   cancel_running: "cancel the earlier job first",
 };
 const CATCH_UP = { none: "nothing fires", latest: "only the latest fires", all: "all fire" };
-/** The fields of a trigger that restrict its times; shown last. */
-const NARROWING = new Set(["jitter", "start_at", "end_at", "max_fires", "exclude", "calendars"]);
 
-export default function Schedule() {
+/** @typedef {import("../wire.js").ScheduleResponse} Schedule */
+
+export default function View() {
   const name = place.value.query.get("name") || "";
-  /** @type {import("../query.js").Asked<import("../wire.js").ScheduleResponse>} */
+  /** @type {import("../query.js").Asked<Schedule>} */
   const asked = useData(name ? `/v1/schedules/${segment(name)}` : null);
   if (!name) return html`<h1>Schedule</h1><${Empty}>The address names no schedule. See the list of <a href="/ui/schedules">schedules</a>.<//>`;
-  return html`<p class="trail"><a href="/ui/schedules">Schedules</a></p><h1><bdi class="id">${plain(name, 160)}</bdi></h1>
-    <${Loaded} of=${asked}>${asked.data && html`<${Shown} key=${name} schedule=${asked.data} reload=${asked.reload} />`}<//>`;
+  const schedule = asked.data;
+  return html`<div class="top"><div><a class="q" href="/ui/schedules">Schedules</a><h1><bdi>${plain(name, 160)}</bdi></h1></div>
+      ${schedule && html`<${Acts} key=${name} schedule=${schedule} reload=${asked.reload} />`}</div>
+    <${Loaded} of=${asked}>${schedule && html`<${Shown} key=${name} schedule=${schedule} />`}<//>`;
 }
 
-/** @param {{schedule: import("../wire.js").ScheduleResponse, reload: () => void}} props */
-function Shown({ schedule, reload }) {
+/** What one does most, and the rest in a menu. @param {{schedule: Schedule, reload: () => void}} props */
+function Acts({ schedule, reload }) {
+  const given = { schedule, reload };
+  return html`<div class="acts">${may("submit") && html`<${RunNow} ...${given} />`}
+    ${may("operate") && html`${schedule.paused ? html`<${Resume} ...${given} primary />` : html`<${Pause} ...${given} />`}<${EditSchedule} ...${given} />`}
+    <${Menu} name="More actions">${scheduleActs({ ...given, gone: () => go(to("schedules")), isLess: true })}<//></div>`;
+}
+
+/** @param {{schedule: Schedule}} props */
+function Shown({ schedule }) {
   const path = `/v1/schedules/${segment(schedule.name)}`;
-  return html`
-    <p><${State} state=${scheduleState(schedule)} />${schedule.paused && html` <span class="dim"><${When} at=${schedule.paused_at} />${schedule.paused_because && html`: <bdi>${plain(schedule.paused_because, 300)}</bdi>`}</span>`} <${Labels} labels=${schedule.labels} /></p>
-    <p class="large"><${Trigger} trigger=${schedule.trigger} next=${schedule.next_at} /></p>
-    ${schedule.warnings.map((warning) => html`<p class="banner wait">${plain(warning, 400)}</p>`)}
-    <div class="buttons">
-      ${may("operate") && html`<${Edit} label="Edit" what=${`schedule ${schedule.name}`} path=${path} form=${editable} done=${reload} Preview=${EditPreview}
-        hint="Times that are already decided do not change. An interval without an anchor keeps the stored one." />
-        <${Backfill} path=${path} name=${schedule.name} />`}
-      <${ScheduleActions} schedule=${schedule} reload=${reload} gone=${() => go(to("schedules"))} />
-    </div>
-    <div class="columns">
-      <section><h2>Details</h2><${Facts} schedule=${schedule} /></section>
-      <section><h2>Last runs</h2><${Runs} name=${schedule.name} /></section>
-    </div>
-    <section><h2>Next fires</h2><${Preview} path=${path} rev=${schedule.rev} last=${schedule.last_nominal_at} /></section>
-    <${Ledger} path=${path} schedule=${schedule} />
-    <section><h2>Jobs of each fire</h2><${Jobs} schedule=${schedule} /></section>
-    <section><h2>Changes</h2><${History} schedule=${schedule} path=${path} /></section>`;
+  /** @type {import("../query.js").Asked<import("../wire.js").RecentResponse>} */
+  const asked = useData("/v1/schedules:recent", { name: schedule.name }, { everyMs: RECENT_MS });
+  const recent = asked.data?.items[0];
+  return html`<${Verdicts} schedule=${schedule} error=${recent?.error} />
+    <div class="two"><div class="stack">
+      ${recent && recent.times.length > 0 && html`<section class="sec"><h2>Last ${number(recent.times.length)} <small>newest at the right</small></h2>
+        <${Strip} times=${recent.times.map((time) => ({ outcome: time.outcome, late: isLate(schedule, time) }))} /><${StripLegend} /></section>`}
+      <${Ledger} path=${path} schedule=${schedule} />
+      <section class="sec"><h2>${schedule.jobs ? `Jobs of each fire` : "Job of each fire"}</h2><${Jobs} schedule=${schedule} /></section>
+      <section class="sec"><h2>Changes</h2><${History} schedule=${schedule} path=${path} /></section>
+    </div><div class="stack">
+      <section class="card"><h2>Next fires</h2><${Preview} path=${path} rev=${schedule.rev} last=${schedule.last_nominal_at} /></section>
+      <section class="card"><h2>Details</h2><${Facts} schedule=${schedule} /></section>
+    </div></div>`;
 }
 
-/** @param {{schedule: import("../wire.js").ScheduleResponse}} props */
+/** How it is, in one sentence. @param {{schedule: Schedule, error: string | null | undefined}} props */
+function Verdicts({ schedule, error }) {
+  const { failures_in_a_row: failures, paused_because: because } = schedule;
+  const state = failures > 0 ? "failing" : scheduleState(schedule);
+  const next = schedule.next_at ? `Next in ${left(schedule.next_at, now.value - clockAheadMs.value)}, ${shortTime(schedule.next_at)}.` : schedule.paused ? "It fires again after it is resumed." : "It never fires again.";
+  const words = failures > 0 ? (failures === 1 ? "the last job failed" : `${number(failures)} failures in a row`) : undefined;
+  return html`<div class="stack"><div class="says"><${Trigger} trigger=${schedule.trigger} next=${schedule.next_at} /></div>
+    <p><${State} state=${state} word=${words} /> ${failures > 0 && schedule.paused && html`<${State} state="paused" /> `}${schedule.paused && html`<span class="q"><${When} at=${schedule.paused_at} />${because && html`: <bdi>“${plain(because, 300)}”</bdi>`}</span> `}${next} <${Labels} labels=${schedule.labels} /></p>
+    ${error && failures > 0 && html`<p class="bad"><bdi>${plain(error, 300)}</bdi></p>`}
+    ${schedule.warnings.map((warning) => html`<p><span class="s tri warn wrap">${plain(warning, 400)}</span></p>`)}</div>`;
+}
+
+/** @param {{schedule: Schedule}} props */
 function Facts({ schedule }) {
   const zone = zonesOf(schedule.trigger)[0];
   const { misfire } = schedule;
-  const instant = (/** @type {string | null} */ at) => at && html`<${When} at=${at} zone=${zone} /> <span class="dim">${time(at, zone)}${zone ? ` ${zone}` : ""}</span>`;
+  const instant = (/** @type {string | null} */ at) => at && html`<${When} at=${at} zone=${zone} /> <span class="q">${time(at, zone)}${zone ? ` ${zone}` : ""}</span>`;
   const facts = [
-    ["Next", instant(schedule.next_at) || (schedule.paused ? "after resume" : "never")],
     ["With jitter", schedule.next_due_at !== schedule.next_at && instant(schedule.next_due_at)],
     ["Last decided", instant(schedule.last_nominal_at)],
     ["Ahead until", instant(schedule.ahead_until)],
     ["Overlap", html`<code>${schedule.overlap}</code> ${/** @type {any} */ (OVERLAPS)[schedule.overlap] || ""}`],
     ["Misfire", `later than ${spanWords(misfire.grace)}: ${/** @type {any} */ (CATCH_UP)[misfire.catch_up] || misfire.catch_up}${misfire.catch_up === "all" ? `, ${number(misfire.limit)} at most` : ""}`],
     ["Auto-pause", schedule.pause_after_failures && `after ${counted(schedule.pause_after_failures, "failure")} in a row (now ${number(schedule.failures_in_a_row)})`],
+    ["On failure", "on_failure" in schedule && schedule.on_failure && `a job of ${plain(schedule.on_failure, 80)} is submitted`],
     ["Tenant", ofAll.value && plain(schedule.job.tenant, 80)],
     ["Created", html`<${When} at=${schedule.created_at} />`],
     ["Revision", number(schedule.rev)],
   ];
   return html`<dl class="facts">${facts.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
-}
-
-/** @param {{name: string}} props */
-function Runs({ name }) {
-  /** @type {import("../query.js").Asked<import("../wire.js").JobPage>} */
-  const asked = useData("/v1/jobs", { schedule: name, limit: RUNS });
-  const items = asked.data?.items;
-  return html`<${Loaded} of=${asked}>${items && (items.length
-    ? html`<ul class="runs">${items.map((job) => html`<li><${State} state=${job.state} /> <${JobLink} id=${job.id} /> <span class="dim"><${When} at=${job.submitted_at} /></span>${job.error && html` <bdi class="bad">${plain(job.error, 120)}</bdi>`}</li>`)}</ul>
-      <p><${Link} to="jobs" query=${{ schedule: name }}>All jobs<//></p>`
-    : html`<${Empty}>No stored jobs.<//>`)}<//>`;
 }
 
 /** Reloaded when the schedule is edited or one of its times is decided.
@@ -107,22 +112,26 @@ function Preview({ path, rev, last }) {
     ${asked.data.fires.length === FIRES && count === FIRES && html`<button type="button" onClick=${() => setCount(FIRES_MORE)}>Show ${FIRES_MORE}</button>`}`}<//>`;
 }
 
-/** @param {{path: string, schedule: import("../wire.js").ScheduleResponse}} props */
+/** @param {{path: string, schedule: Schedule}} props */
 function Ledger({ path, schedule }) {
-  const filter = filters(["verdict"]);
+  const verdict = place.value.query.get("verdict") || "";
   /** @type {import("../query.js").Asked<import("../wire.js").VerdictsResponse>} */
-  const asked = useData(`${path}/verdicts`, { ...filter, after: place.value.query.get("after"), limit: LEDGER_PAGE });
+  const asked = useData(`${path}/verdicts`, { verdict, after: place.value.query.get("after"), limit: LEDGER_PAGE });
   const page = asked.data;
   const zone = zonesOf(schedule.trigger)[0];
-  return html`<section><h2>Verdicts</h2>
-    <ul class="legend">${Object.entries(schedule.counts).filter(([verdict, count]) => count || verdict === "fired").map(([verdict, count]) => html`<li title=${/** @type {any} */ (MEANINGS)[verdict]}><${State} state=${verdict} /> <strong>${number(/** @type {number} */ (count))}</strong></li>`)}
-      ${page && page.undecided.count > 0 && html`<li><${State} state="pending" word="undecided" /> <strong>${number(page.undecided.count)}</strong> <span class="dim">since ${time(page.undecided.since, zone)}: ${undecided(page.undecided.because)}</span></li>`}</ul>
-    <div class="filters"><${ChoiceFilter} name="verdict" label="Verdict" values=${VERDICTS} /></div>
+  const counts = /** @type {Record<string, number>} */ (/** @type {unknown} */ (schedule.counts));
+  const tabs = VERDICTS.filter((each) => counts[each] || each === verdict).map((each) => ({ name: each, state: each, count: counts[each], query: { verdict: each }, current: verdict === each }));
+  return html`<section class="sec"><div class="top"><h2>Fire times <small>newest first${zone ? `, in ${zone}` : ""}</small></h2><${Link} class="q" to="jobs" query=${{ schedule: schedule.name }}>All its jobs<//></div>
+    ${tabs.length > 1 && html`<${Tabs} label="By verdict" tabs=${[{ name: "All", query: { verdict: "" }, current: !verdict }, ...tabs]} />`}
+    ${verdict && html`<p class="q">${verdict}: ${/** @type {any} */ (MEANINGS)[verdict] || "an unknown verdict"}.</p>`}
+    ${page && page.undecided.count > 0 && html`<p><${State} state="pending" word=${`${number(page.undecided.count)} undecided`} /> since ${time(page.undecided.since, zone)}: ${undecided(page.undecided.because)}.</p>`}
     <${Loaded} of=${asked}>${page && (page.items.length
-      ? html`<div class="scroll" tabindex="0" role="region" aria-label="Verdicts"><table>
-        <thead><tr><th scope="col">Nominal time${zone ? ` (${zone})` : ""}</th><th scope="col">Verdict</th><th scope="col">Job or reason</th></tr></thead>
-        <tbody>${page.items.map((item) => html`<tr key=${item.nominal_at}><td class="times"><${Times} item=${item} zone=${zone} /></td><td><${Verdict} item=${item} /></td><td class="clip"><${Outcome} item=${item} /></td></tr>`)}</tbody></table></div>`
-      : html`<${Empty}>${filter.verdict ? "No stored verdict matches." : "No fire time has been decided yet. Trigger the schedule to run a job now."}<//>`)}
+      ? html`<${Table} label="Fire times" items=${page.items} keyOf=${(/** @type {any} */ item) => item.nominal_at} columns=${[
+          { head: "Time", row: true, show: (/** @type {any} */ item) => html`<${Times} item=${item} zone=${zone} />` },
+          { head: "What came of it", cell: "n end", show: (/** @type {any} */ item) => html`<${Verdict} item=${item} />` },
+          { head: "Job or reason", cell: "full", show: (/** @type {any} */ item) => html`<${Outcome} item=${item} />` },
+        ]} />`
+      : html`<${Empty}>${verdict ? "No stored verdict matches." : "No fire time has been decided yet. Run it now to make a job."}<//>`)}
       <${Pages} page=${page} /><//></section>`;
 }
 
@@ -130,78 +139,18 @@ function Ledger({ path, schedule }) {
 const undecided = (because) =>
   because === "paused" ? "decided on resume" : because === "excluded" ? "decided when the window ends" : "the leader is about to decide them";
 
-/** @param {{schedule: import("../wire.js").ScheduleResponse}} props */
+/** @param {{schedule: Schedule}} props */
 function Jobs({ schedule }) {
   /** @type {(import("../wire.js").TemplateResponse & Partial<import("../wire.js").GraphJobResponse>)[]} */
   const jobs = schedule.jobs || [schedule.job];
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Jobs of a fire"><table>
-    <thead><tr>${schedule.jobs && html`<th scope="col">Ref</th><th scope="col">After</th>`}<th scope="col">Definition</th><th scope="col">Target</th><th scope="col">Lane</th><th scope="col">Priority</th><th scope="col">Mode</th><th scope="col">Needs</th></tr></thead>
-    <tbody>${jobs.map((job) => html`<tr>${schedule.jobs && html`<th scope="row"><bdi>${plain(job.ref, 80)}</bdi></th><td>${plain((job.depends_on || []).join(", ") || "–", 200)}</td>`}
-      <td><${Link} to="jobs" query=${{ definition: job.definition }}>${plain(job.definition, 80)}<//></td><td><bdi>${plain(job.target, 120)}</bdi></td><td>${plain(job.lane, 80)}</td><td class="number">${number(job.priority)}</td><td>${plain(job.mode, 20)}</td>
-      <td>${job.resources ? Object.entries(job.resources).map(([name, units]) => `${name} ${units}`).join(", ") : html`<span class="dim">from its definition</span>`}</td></tr>`)}</tbody></table></div>
+  /** @typedef {typeof jobs[0]} Template */
+  return html`<${Table} label="Jobs of a fire" items=${jobs} columns=${[
+      schedule.jobs && { head: "Ref", row: true, show: (/** @type {Template} */ job) => html`<bdi>${plain(job.ref, 80)}</bdi>${job.depends_on?.length ? html`<small>after ${plain(job.depends_on.join(", "), 200)}</small>` : ""}` },
+      { head: "Definition", row: !schedule.jobs, show: (/** @type {Template} */ job) => html`<${Link} to="jobs" query=${{ definition: job.definition }}>${plain(job.definition, 80)}<//><small><bdi>${plain(job.target, 120)}</bdi></small>` },
+      { head: "Lane", cell: "full", show: (/** @type {Template} */ job) => html`${plain(job.lane, 80)}<small>priority ${number(job.priority)}, ${plain(job.mode, 20)}</small>` },
+      { head: "Needs", cell: "full", show: (/** @type {Template} */ job) => (job.resources ? Object.entries(job.resources).map(([name, units]) => `${name} ${units}`).join(", ") : html`<span class="q">what its definition says</span>`) },
+    ]} />
     <${Hidden} title=${schedule.jobs ? "Payloads" : "Payload"} value=${schedule.jobs ? Object.fromEntries(schedule.jobs.map((job) => [job.ref, job.payload])) : schedule.job.payload} />`;
-}
-
-/** The fields of a schedule that may be sent back. Payloads that are never shown stay as stored. @param {import("../wire.js").ScheduleResponse} shown */
-function editable(shown) {
-  const { trigger, misfire, overlap, pause_after_failures, job, jobs, labels } = shown;
-  const lean = (/** @type {any} */ each) => {
-    const { target, fairness_key, payload, ...rest } = each;
-    return {
-      ...rest,
-      ...(target === shown.name ? {} : { target }),
-      ...(fairness_key === each.tenant ? {} : { fairness_key }),
-      ...(payloadsAreSecret() ? {} : { payload }),
-    };
-  };
-  const ordered = Object.fromEntries(Object.entries(trigger).sort(([one], [other]) => Number(NARROWING.has(one)) - Number(NARROWING.has(other))));
-  return { trigger: ordered, misfire, overlap, pause_after_failures, ...(jobs ? { jobs: jobs.map(lean) } : { job: lean(job) }), labels };
-}
-
-/** What an edit would change about the next fires. @param {{path: string, base: any, mine: any}} props */
-function EditPreview({ path, base, mine }) {
-  const [preview, show] = useState(/** @type {import("../wire.js").EditPreviewResponse | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    post(`${path}/preview?count=${FIRES}`, patchOf(base, mine)).then(show, setError);
-  }, []);
-  return html`<h3>Effect on the next fires</h3><${Failure} error=${error} />
-    ${!error && !preview && html`<p class="empty" role="status">Loading…</p>`}
-    ${preview && html`<p>${counted(preview.added.length, "fire")} added and ${number(preview.removed.length)} removed, until ${time(preview.until)}.</p><${Fires} preview=${preview} />`}`;
-}
-
-/** @param {{path: string, name: string}} props */
-function Backfill({ path, name }) {
-  const [found, setFound] = useState(/** @type {import("../wire.js").BackfillResponse | null} */ (null));
-  const [made, setMade] = useState(/** @type {import("../wire.js").BackfillResponse | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const body = (/** @type {FormData} */ form) => ({
-    from: new Date(String(form.get("from"))).toISOString(),
-    to: new Date(String(form.get("to"))).toISOString(),
-    overlap: form.get("overlap"),
-  });
-  const count = async (/** @type {any} */ event) => {
-    const form = event.target.form;
-    if (!form.reportValidity()) return;
-    setError(null);
-    setFound(null);
-    try {
-      setFound(await post(`${path}/backfill`, { ...body(new FormData(form)), dry_run: true }));
-    } catch (failed) {
-      setError(failed);
-    }
-  };
-  return html`<${Action} label="Backfill" confirm="Create the jobs" onOpen=${() => setFound(null)} done=${setMade}
-      act=${(/** @type {FormData} */ form) => post(`${path}/backfill`, body(form))}
-      question=${html`<p>Creates a job for each past time of <bdi class="id">${plain(name, 80)}</bdi> that has none, using the current trigger; at most 1,000 jobs per request.</p>`}>
-      <label class="field"><span>From (your clock)</span><input type="datetime-local" name="from" step="1" required /></label>
-      <label class="field"><span>Through</span><input type="datetime-local" name="to" step="1" required /></label>
-      <label class="field"><span>Concurrency</span><select name="overlap"><option value="buffer_one">one after the other</option><option value="allow">all at once</option></select></label>
-      <div class="buttons"><button type="button" onClick=${count}>Count first</button>
-        <span role="status">${found && `${counted(found.count, "time")}: ${number(found.created)} would get a job, ${number(found.existing)} already have one${found.undecided ? `, ${number(found.undecided)} are not decided yet` : ""}.`}</span></div>
-      <${Failure} error=${error} />
-    <//>
-    ${made && html`<span role="status">Created ${counted(made.created, "job")}.</span>`}`;
 }
 
 const ACTS = { PUT: "edited", PATCH: "edited", DELETE: "deleted", pause: "paused", resume: "resumed", reset: "reset", trigger: "triggered now", backfill: "backfilled" };
@@ -213,7 +162,7 @@ function act(record) {
 }
 
 /** A page of the audit log, the newest first.
- * @param {{schedule: import("../wire.js").ScheduleResponse, path: string}} props */
+ * @param {{schedule: Schedule, path: string}} props */
 function History({ schedule, path }) {
   const [after, goOn] = useState("");
   /** @type {import("../query.js").Asked<import("../wire.js").AuditPage>} */
@@ -222,14 +171,15 @@ function History({ schedule, path }) {
   // Paths of other schedules may begin with this one's.
   const items = asked.data?.items.filter((each) => each.path === path || each.path.startsWith(`${path}/`));
   return html`<${Loaded} of=${asked}>${items && (items.length
-    ? html`<div class="scroll" tabindex="0" role="region" aria-label="Changes"><table>
-      <thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Why</th><th scope="col">From</th></tr></thead>
-      <tbody>${items.map((each) => html`<tr key=${each.id}><td><${When} at=${each.at} /></td><td><bdi>${plain(each.who, 80)}</bdi> <span class="dim">${plain(each.role || "", 20)}</span></td>
-        <td>${each.status < 400 ? act(each) : html`<${State} state="cancelled" word=${`${act(each)}: refused (${each.status})`} />`}</td>
-        <td><bdi>${plain(each.because || "", 200)}</bdi></td><td class="dim">${plain(each.address, 60)}</td></tr>`)}</tbody></table></div>`
+    ? html`<${Table} label="Changes" items=${items} keyOf=${(/** @type {any} */ each) => each.id} columns=${[
+        { head: "What", row: true, show: (/** @type {any} */ each) => (each.status < 400 ? act(each) : html`<${State} state="cancelled" word=${`${act(each)}: refused (${each.status})`} wrap />`) },
+        { head: "When", cell: "n r end", show: (/** @type {any} */ each) => html`<${When} at=${each.at} />` },
+        { head: "Who", cell: "full", show: (/** @type {any} */ each) => html`<bdi>${plain(each.who, 80)}</bdi><small>${plain(each.role || "", 20)}, ${plain(each.address, 60)}</small>` },
+        { head: "Why", cell: "full", show: (/** @type {any} */ each) => html`<bdi>${plain(each.because || "", 200)}</bdi>` },
+      ]} />`
     : html`<${Empty}>${asked.data?.next ? "No changes of this schedule on this page; older pages may have some." : after ? "No older changes in the audit log." : "No changes in the audit log."}<//>`)}
-    ${(after || asked.data?.next) && html`<nav class="pages" aria-label="Pages of changes">
+    ${(after || asked.data?.next) && html`<nav class="pages" aria-label="Pages of changes"><span></span><span class="acts">
       ${after && html`<button type="button" onClick=${() => goOn("")}>Newest changes</button>`}
-      ${asked.data?.next && html`<button type="button" onClick=${() => goOn(asked.data?.next || "")}>Older changes</button>`}</nav>`}
-    <p class="dim">Created <${When} at=${schedule.created_at} />.</p><//>`;
+      ${asked.data?.next && html`<button type="button" onClick=${() => goOn(asked.data?.next || "")}>Older changes</button>`}</span></nav>`}
+    <p class="q">Created <${When} at=${schedule.created_at} />.</p><//>`;
 }

@@ -1,142 +1,141 @@
-// Schedules: filtered, with their next time and latest verdicts, and changed one by one or together.
-import { html, useState } from "../html.js";
-import { post } from "../api.js";
-import { counted, number, plain, span, time } from "../format.js";
+// Schedules: those with trouble first, with their rule, next fire and last twenty, changed one by one or together.
+import { html } from "../html.js";
+import { counted, left, number, plain, shortTime, span } from "../format.js";
 import { clockAheadMs, now } from "../live.js";
-import { Action } from "../parts/actions.js";
-import { Empty, Failure, Labels, Loaded, Pages, ScheduleLink, State, Unreadable, When, sign } from "../parts/basic.js";
-import { BulkAction } from "../parts/bulk.js";
-import { JsonField, readJson } from "../parts/edit.js";
-import { ChoiceFilter, LabelFilter, TextFilter, filters } from "../parts/filters.js";
-import { Fires } from "../parts/fires.js";
-import { ScheduleActions, scheduleState } from "../parts/schedule_actions.js";
-import { Trigger, zonesOf } from "../parts/trigger.js";
-import { NOT_FIRED, Strip, StripLegend } from "../parts/verdicts.js";
+import { Empty, Loaded, Menu, Pages, ScheduleLink, State, Table, Tabs, Unreadable } from "../parts/basic.js";
+import { Bulk, BulkAction, useSelection } from "../parts/bulk.js";
+import { Strip, StripLegend } from "../parts/charts.js";
+import { Find, filters } from "../parts/filters.js";
+import { isLate, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
+import { Trigger, spanMs } from "../parts/trigger.js";
+import { NOT_FIRED } from "../parts/verdicts.js";
 import { useData } from "../query.js";
-import { go, place, setQuery, to } from "../router.js";
+import { place, setQuery } from "../router.js";
 import { may, ofAll } from "../session.js";
 
 const PAGE = 25;
 const COUNTS_MS = 5_000;
-/** @type {("active" | "paused" | "ended")[]} */
-const STATES = ["active", "paused", "ended"];
-const LATE_MS = 8_000;
-const NOW_MS = 4_000;
-const FILTERS = ["text", "state", "tenant", "verdict"];
-const EXAMPLE = `{
-  "name": "nightly",
-  "trigger": {"type": "cron", "expression": "30 2 * * mon-fri", "timezone": "Europe/Paris"},
-  "misfire": {"grace": "5m", "catch_up": "latest"},
-  "overlap": "skip",
-  "job": {"definition": "log", "payload": {"message": "hello"}},
-  "labels": {"team": "a"}
-}`;
+const RECENT_MS = 10_000;
+const LATE_MS_MIN = 60_000;
+const FILTERS = ["text", "state", "failing", "late", "tenant", "verdict"];
+/** @type {import("../parts/filters.js").Field[]} */
+const FIELDS = [
+  { name: "text", label: "name" },
+  { name: "tenant" },
+  { name: "label", kind: "many" },
+  { name: "verdict", label: "latest verdict", values: NOT_FIRED },
+  { name: "state", hidden: true },
+  { name: "failing", hidden: true },
+  { name: "late", hidden: true },
+];
+/** The tabs: what they filter by, and which count is theirs. @type {[string, string, string, Record<string, string>][]} */
+const TABS = [
+  ["All", "", "matched", {}],
+  ["Failing", "failing", "failing", { failing: "true" }],
+  ["Late", "late", "late", { late: "true" }],
+  ["Paused", "paused", "paused", { state: "paused" }],
+  ["Ended", "ended", "ended", { state: "ended" }],
+];
+
+/** @typedef {import("../wire.js").ScheduleResponse} Schedule */
+/** @typedef {import("../wire.js").RecentSchedule} Recent */
 
 export default function Schedules() {
+  const { query } = place.value;
   const filter = filters(FILTERS, ["label"]);
+  const sort = query.get("sort") || "trouble";
   /** @type {import("../query.js").Asked<import("../wire.js").SchedulePage>} */
-  const asked = useData("/v1/schedules", { ...filter, after: place.value.query.get("after"), limit: PAGE });
+  const asked = useData("/v1/schedules", { ...filter, sort, after: query.get("after"), limit: PAGE });
+  const { state: _, failing: _failing, late: _late, ...rest } = filter;
+  const counts = useData("/v1/schedules:counts", rest, { everyMs: COUNTS_MS }).data;
+  const count = (/** @type {string} */ name) => counts && (counts.exact === false ? `${number(counts[name])}+` : counts[name]);
+  const tabs = TABS.map(([name, state, total, by]) => ({
+    name,
+    state,
+    count: count(total),
+    query: { state: "", failing: "", late: "", ...by },
+    current: ["state", "failing", "late"].every((each) => filter[each] === (by[each] || "")),
+  }));
+  const total = tabs.find((tab) => tab.current)?.count;
   const isFiltered = Object.values(filter).some((value) => value.length);
-  return html`<h1>Schedules</h1>
-    <${Counts} filter=${filter} known=${asked.error} />
-    <section class="filters" aria-label="Filters">
-      <${TextFilter} name="text" label="Name contains" />
-      <${ChoiceFilter} name="state" label="State" values=${STATES} />
-      <${ChoiceFilter} name="verdict" label="Latest verdict" values=${NOT_FIRED} />
-      ${ofAll.value && html`<${TextFilter} name="tenant" label="Tenant" />`}
-      <${LabelFilter} />
-    </section>
-    <div class="buttons">
-      ${may("operate") && html`<${New} />`}
-      ${may("submit") && html`<${All} filter=${filter} isFiltered=${isFiltered} reload=${asked.reload} />`}
-    </div>
-    <${Loaded} of=${asked}><${Table} page=${asked.data} isFiltered=${isFiltered} reload=${asked.reload} onPick=${(/** @type {string} */ label) => setQuery({ label: [...new Set([...filter.label, label])] })} />
-      <${Unreadable} page=${asked.data} /><${Pages} page=${asked.data} /><//>`;
+  return html`<div class="top"><h1>Schedules</h1>${may("operate") && html`<a class="btn primary" href="/ui/schedule-new">New schedule</a>`}</div>
+    <div class="sec"><${Find} label="Find schedules" placeholder="Name, or a filter such as label:owner=billing" fields=${ofAll.value ? FIELDS : FIELDS.filter(({ name }) => name !== "tenant")} bare=${(/** @type {string} */ text) => ({ text })} />
+      <${Tabs} label="By state" tabs=${tabs} /></div>
+    <${Loaded} of=${asked}>${asked.data && html`<${Rows} page=${asked.data} sort=${sort} total=${total} filter=${filter} isFiltered=${isFiltered} reload=${asked.reload} />`}<//>`;
 }
 
-/** @param {{filter: Record<string, any>, known: any}} props  `known`: the error of the list with the same filters */
-function Counts({ filter, known }) {
-  const { state, ...rest } = filter;
-  /** @type {import("../query.js").Asked<import("../wire.js").ScheduleCountsResponse>} */
-  const asked = useData("/v1/schedules:counts", rest, { everyMs: COUNTS_MS });
-  const counts = asked.data;
-  return html`<${Failure} error=${known ? null : asked.error} /><div class="facets" role="group" aria-label="Schedules by state">${STATES.map((each) => html`<button type="button" aria-pressed=${state === each} class=${sign(each)[1]} onClick=${() => setQuery({ state: state === each ? "" : each })}>
-    <${State} state=${each} /> <strong>${counts ? `${number(counts[each])}${counts.exact ? "" : "+"}` : "…"}</strong></button>`)}</div>`;
-}
-
-/** Buttons that change all schedules that match.
- * @param {{filter: Record<string, any>, isFiltered: boolean, reload: () => void}} props */
-function All({ filter: which, isFiltered, reload }) {
-  return html`${may("operate") && html`<${BulkAction} path="/v1/schedules:pause" reload=${reload} filter=${which} label="Pause all that match" words="They do not fire until you resume them. Their jobs go on." reason />
-      <${BulkAction} path="/v1/schedules:resume" reload=${reload} filter=${which} label="Resume all that match" words="They fire again from now on." />`}
-    <${BulkAction} path="/v1/schedules:trigger" reload=${reload} filter=${which} label="Trigger all that match" words="Each makes a job now, even if it is paused." />
-    ${!isFiltered && html`<span class="dim">Set a filter to change all that match.</span>`}`;
-}
-
-/** @param {{page: import("../wire.js").SchedulePage, isFiltered: boolean, reload: () => void, onPick: (label: string) => void}} props */
-function Table({ page, isFiltered, reload, onPick }) {
-  if (!page.items.length) {
-    if (page.next) return html`<${Empty}>No match on this page. See the next page.<//>`;
+/** @param {{page: import("../wire.js").SchedulePage, sort: string, total: any, filter: Record<string, any>, isFiltered: boolean, reload: () => void}} props */
+function Rows({ page, sort, total, filter, isFiltered, reload }) {
+  const items = page.items;
+  const selection = useSelection(items, (schedule) => schedule.name);
+  /** @type {import("../query.js").Asked<import("../wire.js").RecentResponse>} */
+  const recent = useData(items.length ? "/v1/schedules:recent" : null, { name: items.map((schedule) => schedule.name) }, { everyMs: RECENT_MS });
+  /** @type {Map<string, Recent>} */
+  const recents = new Map((recent.data?.items || []).map((each) => [each.name, each]));
+  if (!items.length) {
+    if (page.next) return html`<${Empty}>No match on this page. See the next page.<//><${Pages} page=${page} total=${total} />`;
     return html`<${Empty}>${isFiltered
       ? html`No schedule matches. <a href="/ui/schedules">Show all</a>.`
       : may("operate") ? html`There are no schedules yet. Create one above, or run <code>hascheduler schedule put tick --every 10s --definition log</code>` : "There are no schedules yet."}<//>`;
   }
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Schedules"><table>
-    <thead><tr><th scope="col">Schedule</th><th scope="col">State</th><th scope="col">When</th><th scope="col">Next</th><th scope="col">Last verdicts</th><th scope="col">Problems</th>${(may("submit") || may("operate")) && html`<th scope="col">Do</th>`}</tr></thead>
-    <tbody>${page.items.map((schedule) => html`<tr key=${schedule.name}>
-      <th scope="row"><${ScheduleLink} name=${schedule.name} /> <${Labels} labels=${schedule.labels} onPick=${onPick} />${ofAll.value && html`<div class="dim">${plain(schedule.job.tenant, 60)}</div>`}</th>
-      <td><${State} state=${scheduleState(schedule)} />${schedule.paused && html`<div class="dim"><${When} at=${schedule.paused_at} />${schedule.paused_because && html`: <bdi>${plain(schedule.paused_because, 200)}</bdi>`}</div>`}</td>
-      <td class="clip"><${Trigger} trigger=${schedule.trigger} next=${schedule.next_at} /></td>
-      <td><${Next} schedule=${schedule} /></td>
-      <td><${Strip} schedule=${schedule} /></td>
-      <td class="trouble"><${Trouble} schedule=${schedule} /></td>
-      ${(may("submit") || may("operate")) && html`<td><${ScheduleActions} schedule=${schedule} reload=${reload} gone=${reload} /></td>`}
-    </tr>`)}</tbody></table></div><${StripLegend} />`;
+  const mayChange = may("submit") || may("operate");
+  const given = { noun: "schedule", filter, selection, reload };
+  return html`<section class="sec" aria-label="Schedules"><${Table} label="Schedules" items=${items} sorted=${sort} selection=${mayChange ? selection : null}
+      keyOf=${(/** @type {Schedule} */ schedule) => schedule.name}
+      menu=${(/** @type {Schedule} */ schedule) => html`<${Menu} name=${`Actions for ${schedule.name}`}>${scheduleActs({ schedule, reload, gone: reload })}<//>`}
+      columns=${[
+        { head: "Schedule", row: true, sort: "name", show: (/** @type {Schedule} */ schedule) => html`<${ScheduleLink} name=${schedule.name} /><${Whose} schedule=${schedule} />` },
+        { head: "Rule", cell: "full", show: (/** @type {Schedule} */ schedule) => html`<${Trigger} trigger=${schedule.trigger} next=${schedule.next_at} />` },
+        { head: "Next", cell: "n full nx", sort: "next", show: (/** @type {Schedule} */ schedule) => html`<${Next} schedule=${schedule} />` },
+        { head: "Last 20, newest right", cell: "full", show: (/** @type {Schedule} */ schedule) => html`<${Last} schedule=${schedule} recent=${recents.get(schedule.name)} />` },
+        { head: "Trouble", cell: "full", sort: "trouble", show: (/** @type {Schedule} */ schedule) => html`<${Trouble} schedule=${schedule} recent=${recents.get(schedule.name)} />` },
+      ]} />
+    ${mayChange && html`<${Bulk} selection=${selection} noun="schedule" total=${total}>
+      ${may("submit") && html`<${BulkAction} ...${given} path="/v1/schedules:trigger" verb="Run now" words="Each makes a job now, even if it is paused." />`}
+      ${may("operate") && html`<${BulkAction} ...${given} path="/v1/schedules:pause" verb="Pause" words="They do not fire until you resume them. Their jobs go on." reason />
+        <${BulkAction} ...${given} path="/v1/schedules:resume" verb="Resume" words="They fire again from now on." />`}<//>`}
+    <${Unreadable} page=${page} /><${Pages} page=${page} total=${total} /><${StripLegend} /></section>`;
 }
 
-/** The next fire time, relative and in the schedule's zone. @param {{schedule: import("../wire.js").ScheduleResponse}} props */
-export function Next({ schedule }) {
-  if (!schedule.next_at) return html`<span class="dim">${schedule.paused ? "after resume" : "never"}</span>`;
-  const zones = zonesOf(schedule.trigger);
-  // A schedule that fires every few seconds has fired since the request.
-  const isNow = Math.abs(now.value - clockAheadMs.value - Date.parse(schedule.next_at)) < NOW_MS;
-  return html`${isNow ? "now" : html`<${When} at=${schedule.next_at} zone=${zones[0]} />`}<div class="dim nowrap">${time(schedule.next_at, zones[0])}</div>`;
+/** Its tenant and owner, and other labels as links that filter. @param {{schedule: Schedule}} props */
+function Whose({ schedule }) {
+  const { owner, ...labels } = schedule.labels;
+  const words = [ofAll.value && schedule.job.tenant, owner].filter(Boolean).map((each) => plain(each, 60)).join(" · ");
+  return html`<small>${words}${Object.entries(labels).slice(0, 2).map(([key, value], place) => html`${(words || place > 0) && " · "}<button type="button" class="bare" onClick=${() => setQuery({ label: `${key}=${value}` })}><bdi>${plain(`${key}=${value}`, 40)}</bdi></button>`)}</small>`;
 }
 
-/** Problems of a schedule: lateness, failures, missed times, warnings. @param {{schedule: import("../wire.js").ScheduleResponse}} props */
-function Trouble({ schedule }) {
-  const lateMs = schedule.next_due_at ? now.value - clockAheadMs.value - Date.parse(schedule.next_due_at) : 0;
-  const { missed, throttled, unstorable } = schedule.counts;
-  const found = [
-    lateMs > LATE_MS && html`<div><${State} state="late" word=${`due ${span(lateMs)} ago`} /></div>`,
-    schedule.failures_in_a_row > 0 && html`<div><${State} state="failed" word=${`${counted(schedule.failures_in_a_row, "failure")} in a row`} /></div>`,
-    missed > 0 && html`<div><${State} state="missed" word=${`${number(missed)} missed`} /></div>`,
-    throttled > 0 && html`<div><${State} state="throttled" word=${`${number(throttled)} throttled`} /></div>`,
-    unstorable > 0 && html`<div><${State} state="unstorable" word=${`${number(unstorable)} unstorable`} /></div>`,
-    ...schedule.warnings.map((warning) => html`<div class="wait">${plain(warning, 200)}</div>`),
-  ].filter(Boolean);
-  return found.length ? found : html`<span class="dim">none</span>`;
+/** The next fire: how far off, and below it when, by the reader's clock. @param {{schedule: Schedule}} props */
+function Next({ schedule }) {
+  if (schedule.paused) return html`paused<small>since ${shortTime(schedule.paused_at || "")}</small>`;
+  if (!schedule.next_at) return html`–<small>ended</small>`;
+  return html`${left(schedule.next_at, now.value - clockAheadMs.value)}<small>${shortTime(schedule.next_at)}</small>`;
 }
 
-function New() {
-  const [text, type] = useState(EXAMPLE);
-  const [fires, setFires] = useState(/** @type {import("../wire.js").PreviewResponse | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const preview = async () => {
-    setError(null);
-    setFires(null);
-    try {
-      const { name, trigger } = readJson(text);
-      setFires(await post("/v1/schedules/preview", { name, trigger }));
-    } catch (failed) {
-      setError(failed);
-    }
-  };
-  return html`<${Action} label="New schedule" confirm="Create" done=${(/** @type {import("../wire.js").ScheduleResponse} */ made) => go(to("schedule", { name: made.name }))}
-    act=${async () => post("/v1/schedules", readJson(text))} question=${html`<p>A schedule as JSON. The <a href="/docs" target="_blank" rel="noreferrer">API documentation</a> describes the fields.</p>`}>
-    <${JsonField} label="Schedule" value=${text} onType=${type} />
-    <div class="buttons"><button type="button" onClick=${preview}>Preview</button></div>
-    <${Failure} error=${error} />
-    ${fires && html`<${Fires} preview=${fires} />`}
-  <//>`;
+/** @param {{schedule: Schedule, recent: Recent | undefined}} props */
+function Last({ schedule, recent }) {
+  if (!recent?.times.length) return html`<small>${recent ? "has not fired yet" : "…"}</small>`;
+  return html`<${Strip} times=${recent.times.map((time) => ({ outcome: time.outcome, late: isLate(schedule, time) }))} />`;
+}
+
+/** The one thing to know first, and below it why; nothing for what is well. @param {{schedule: Schedule, recent: Recent | undefined}} props */
+function Trouble({ schedule, recent }) {
+  const times = recent?.times || [];
+  const failed = times.filter(({ outcome }) => outcome === "failed").length;
+  const missed = times.filter(({ outcome }) => outcome === "missed" || outcome === "unstorable" || outcome === "throttled").length;
+  const late = times.filter((time) => isLate(schedule, time));
+  const overdueMs = schedule.next_due_at && !schedule.paused ? now.value - clockAheadMs.value - Date.parse(schedule.next_due_at) : 0;
+  const rows = /** @type {const} */ ([
+    [schedule.failures_in_a_row > 0, "failing", schedule.failures_in_a_row === 1 ? "the last job failed" : `${number(schedule.failures_in_a_row)} failures in a row`, recent?.error],
+    [overdueMs > Math.max(LATE_MS_MIN, spanMs(schedule.misfire.grace)), "late", `due ${span(overdueMs)} ago`, schedule.misfire.grace && "and not decided yet"],
+    [schedule.ahead_until, "late", "fired ahead of time", schedule.ahead_until && `a clock was wrong, until ${shortTime(schedule.ahead_until)}`],
+    [failed > 0, "late", `${number(failed)} of ${number(times.length)} failed`, recent?.error],
+    [missed > 0, "late", `${number(missed)} of ${number(times.length)} did not fire`, "missed, throttled or too large"],
+    [late.length > 0, "late", `${counted(late.length, "fire")} late`, `by up to ${span(Math.max(0, ...late.map(({ late_ms }) => late_ms || 0)))}`],
+    [schedule.paused, "paused", "paused", schedule.paused_because && `“${schedule.paused_because}”`],
+    [scheduleState(schedule) === "ended", "ended", "ended", schedule.last_nominal_at && shortTime(schedule.last_nominal_at)],
+  ]);
+  const shown = rows.find(([is]) => is);
+  const warnings = schedule.warnings.map((warning) => html`<small class="warn">${plain(warning, 200)}</small>`);
+  return html`${shown && html`<${State} state=${shown[1]} word=${shown[2]} wrap />${shown[3] && html`<small><bdi>${plain(shown[3], 120)}</bdi></small>`}`}
+    ${schedule.paused && shown?.[1] !== "paused" && html`<small><bdi>${plain(`paused: “${schedule.paused_because || "no reason given"}”`, 160)}</bdi></small>`}${warnings}`;
 }
