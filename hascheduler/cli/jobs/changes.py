@@ -242,7 +242,9 @@ def delete(scheduler: Scheduler, *, how: ChangeOfAll) -> Shown:
     filter = filter_of(how.given)
     if not filter:
         raise InvalidInput(("job delete",), "no jobs are given", "options such as --state failed --ended-before 7d")
-    return change_all(partial(scheduler.delete_where, **filter), "job", "delete", "deleted", how)
+    shown = change_all(partial(scheduler.delete_where, **filter), "job", "delete", "deleted", how)
+    later = Text("They are gone after ten minutes; until then a retry keeps a job.", style="dim")
+    return replace(shown, picture=[shown.picture, later]) if shown.answer["changed"] else shown
 
 
 def _priority(text: str, ids: Sequence[str]) -> int:

@@ -18,7 +18,8 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Yes
 from hascheduler.cli.output.answers import Shown, asks
 from hascheduler.cli.replica import Scheduler
-from hascheduler.client import StillRunning
+from hascheduler.client import Changed, StillRunning
+from hascheduler.client.answers import JobCountsResponse
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.job import LIVE, TERMINAL
 from hascheduler.model.token import ALL_TENANTS, Role
@@ -57,12 +58,17 @@ def _delete_everything(scheduler: Scheduler, tenant: str, *, dry_run: bool, yes:
         raise InvalidInput(("--with-everything",), f"{caller['name']} may not do this", "an admin of all tenants")
     tokens = [token["id"] for token in scheduler.tokens.list() if token["tenant"] == tenant]
     schedules = scheduler.schedules.count(tenant=tenant)["matched"]
-    counts = scheduler.count(tenant=tenant)
     live = scheduler.cancel_where(tenant=tenant, dry_run=True).matched
-    jobs = live + sum(counts[state] for state in TERMINAL)
+    # While its schedules exist, their jobs are not deleted, and so not counted; deleted ones are there for ten minutes.
+    ended: Changed | JobCountsResponse = (
+        scheduler.count(tenant=tenant, state=sorted(TERMINAL))
+        if schedules
+        else scheduler.delete_where(tenant=tenant, dry_run=True)
+    )
+    jobs = live + ended.matched
     found = {"tokens": len(tokens), "schedules": schedules, "jobs": jobs, "not_ended": live}
     text = f"{count_text(len(tokens), 'token')}, {count_text(schedules, 'schedule')} and "
-    text += count_text(jobs, "job", exact=counts["exact"]) + (f", of which {live} to cancel" if live else "")
+    text += count_text(jobs, "job", exact=ended.exact) + (f", of which {live} to cancel" if live else "")
     if not any(found.values()) and scheduler.tenants.find(tenant) is None:
         raise NotFound("tenant", tenant)
     if dry_run or not confirmed(f"Delete the tenant {tenant} with {text}?", yes=yes):
