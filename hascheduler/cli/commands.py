@@ -83,6 +83,8 @@ def _named(kind: str, condition: str = "") -> CommandTable:
     return {verb: LazyCommand(f"resources.named:{kind.upper()}.{verb}", summary) for verb, summary in what.items()}
 
 
+_TENANT: CommandTable = {"delete": LazyCommand("resources.tenants:delete", "Delete a tenant.")}
+
 _TOKEN: CommandTable = {
     "list": LazyCommand("resources.token:list_tokens", "List tokens and sessions, without their secrets."),
     "create": LazyCommand("resources.token:create", "Create a token."),
@@ -136,7 +138,7 @@ COMMANDS: CommandTable = {
     "calendar": LazyGroup(
         "Show, create and change calendars of days for schedules.", _named("calendar", " that no schedule uses")
     ),
-    "tenant": LazyGroup("Show, create and change tenants.", _named("tenant")),
+    "tenant": LazyGroup("Show, create and change tenants.", {**_named("tenant"), **_TENANT}),
     "token": LazyGroup("Create, show and revoke tokens.", _TOKEN),
     "doctor": LazyCommand(
         "setup.doctor:doctor",

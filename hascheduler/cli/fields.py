@@ -151,7 +151,9 @@ def filter_of(given: Given) -> dict[str, Any]:
             filter[name] = past_instant(f"--{name.replace('_', '-')}", value)
         elif name == "labels":
             filter[name] = labels(value)
-        elif value:  # a single one as a text, which older replicas accept
+        elif (
+            value is not False
+        ):  # an empty text is refused, not ignored; a single one as a text, which older replicas accept
             filter[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
     return filter
 

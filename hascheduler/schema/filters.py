@@ -133,7 +133,7 @@ class JobFilter(JobAttributes):
     def check_request(self, given: Mapping[str, Any]) -> None:
         for name in ("error", "failed_since"):
             if given.get(name) is not None and {*self.states} - {JobState.FAILED}:
-                raise together((name, "state"), type(self), f"{name} selects failed jobs", "no other state")
+                raise together((name,), type(self), "selects failed jobs", "no other state beside it")
 
     def completed(self) -> Self:
         is_of_failed = self.error is not None or self.failed_since_ms is not None

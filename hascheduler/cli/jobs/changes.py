@@ -74,7 +74,7 @@ def change_all(
     Ctrl-C.
     """
     counted = change(dry_run=True)
-    count = _count_text(counted.matched, noun, exact=counted.exact)
+    count = count_text(counted.matched, noun, exact=counted.exact)
     if how.dry_run or not counted.matched:
         would = f"would {verb} {count}" if counted.matched else f"No {noun}s match."
         return _shown(counted, would)
@@ -100,12 +100,12 @@ def change_all(
     return _shown(so_far, _summary(so_far, noun, done))
 
 
-def _count_text(number: int, noun: str, *, exact: bool = True) -> str:
+def count_text(number: int, noun: str, *, exact: bool = True) -> str:
     return f"{'' if exact else 'more than '}{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _summary(changed: Changed, noun: str, done: str) -> str:
-    text = f"{done} {_count_text(changed.changed, noun)}"
+    text = f"{done} {count_text(changed.changed, noun)}"
     if changed.asked_to_stop:
         text += f", asked {changed.asked_to_stop} to stop"
     if changed.refused:
@@ -242,7 +242,9 @@ def delete(scheduler: Scheduler, *, how: ChangeOfAll) -> Shown:
     filter = filter_of(how.given)
     if not filter:
         raise InvalidInput(("job delete",), "no jobs are given", "options such as --state failed --ended-before 7d")
-    return change_all(partial(scheduler.delete_where, **filter), "job", "delete", "deleted", how)
+    shown = change_all(partial(scheduler.delete_where, **filter), "job", "delete", "deleted", how)
+    later = Text("They are gone after ten minutes; until then a retry keeps a job.", style="dim")
+    return replace(shown, picture=[shown.picture, later]) if shown.answer["changed"] else shown
 
 
 def _priority(text: str, ids: Sequence[str]) -> int:

@@ -145,6 +145,8 @@ async def test_a_job_that_some_limit_may_hold_back_does_not_wait_in_vain(healthy
 async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> None:
     """The oldest fires are gone, and what is still there says that it is kept for no longer."""
     await healthy.database.jobs.delete_many({"_id": {"$lte": f"fire:tick:{healthy.time(30)}"}, "schedule": "tick"})
+    deleted = healthy.job("job:deleted", "failed", expire_at=healthy.expire_at(MINUTE_MS), deleted_at_ms=healthy.now)
+    await healthy.database.jobs.insert_one(deleted)  # it says nothing about how long others are kept
     assert (await healthy.scan().run(AT_ONCE)).counts == {"verdict_missing": 1}
     kept_ms = 300_000
     assert (await healthy.scan(config=replace(CONFIG, job_retention_ms=kept_ms)).run(AT_ONCE)).findings == ()

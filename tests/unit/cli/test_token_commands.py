@@ -54,6 +54,13 @@ async def test_they_are_listed_and_revoked(replica: Replica) -> None:
     assert (refused.status, "the token is unknown" in refused.err) == (2, True)
 
 
+async def test_an_admin_of_one_tenant_can_not_delete_it_with_everything(replica: Replica) -> None:
+    own = await made(replica, role="admin")
+    refused = await replica.run("tenant", "delete", "acme", "--with-everything", "--yes", HASCHEDULER_TOKEN=own)
+    assert (refused.status, "expected an admin of all tenants" in refused.err) == (2, True)
+    assert len((await replica.json("token", "list", HASCHEDULER_TOKEN=own))["items"]) == 1
+
+
 @pytest.mark.parametrize("token", ["two words", "ä", "a\nb"])
 async def test_what_is_no_token_is_not_sent(replica: Replica, token: str) -> None:
     refused = await replica.run("schedule", "list", HASCHEDULER_TOKEN=token)
