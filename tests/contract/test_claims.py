@@ -149,6 +149,7 @@ async def test_a_requeue_returns_the_job_and_keeps_the_record_of_the_attempt(bac
         "rev": before["rev"] + 1,
         "losses": 1 if state is JobState.RUNNING else 0,
         "attempts": [attempt_record(before, "lost", "$dead", AT)],
+        "last_error": "1 $dead",
     }
 
 
