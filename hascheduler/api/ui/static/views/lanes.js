@@ -239,6 +239,7 @@ function also(definition) {
   const found = [
     rate && `starts ${rateText(rate)}`,
     tier !== null && `tier ${tier}`,
+    "on_failure" in definition && definition.on_failure && `a failure submits ${definition.on_failure}`,
     group && `excludes others of ${group} on one target (${scope})`,
     limits.length && counted(limits.length, "limit for keys", "limits for keys"),
     unique && `unique by ${unique.by.join(", ")}: ${unique.on_duplicate}`,
