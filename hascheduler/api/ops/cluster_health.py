@@ -41,7 +41,7 @@ async def health(services: ApiServices, tenant: str | None) -> HealthResponse:
             gauges=view.gauges(),
             unready_reason=view.unready_reason,
             tenant=tenant,
-            replicas_expected=services.replicas_expected or max(alive, view.history().most("replicas")),
+            replicas_expected=max(alive, services.replicas_expected or view.history().most("replicas")),
             failovers=failovers,
             failed=failed,
             schedules=schedules if isinstance(schedules, Unread) else schedules.get(tenant, ScheduleTrouble()),

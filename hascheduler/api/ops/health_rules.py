@@ -322,10 +322,7 @@ def _drained_processors(known: Known) -> Findings:
     names = sorted({each.name for each, _, _ in known.cluster.processors} & known.cluster.drains.keys())
     if names:
         drains = [known.cluster.drains[name] for name in names]
-        evidence = "; ".join(
-            f"{name} by {drain.by}: {drain.because or '–'}"
-            for name, drain in zip(names[:NAMED_MAX], drains, strict=False)
-        )
+        evidence = "; ".join(f"by {drain.by}: {drain.because or '–'}" for drain in drains[:NAMED_MAX])
         text = f"{_count(len(names), 'processor is', 'processors are')} drained: {_names(names)}."
         yield Found(text, evidence, min(drain.since_ms for drain in drains))
 
@@ -343,10 +340,12 @@ def _waits(known: Known) -> Findings:
     if bound_ms is None:
         yield None
     elif known.gauges.slots.get("free", 0):
-        for lane, waited_ms in sorted(known.gauges.waited_ms.items()):
-            if waited_ms > bound_ms:
-                text = f"A job of lane {lane} has waited for {_span(waited_ms)} although slots are free."
-                yield Found(text, since_ms=known.now - waited_ms, link=_link("lanes"))
+        waits = [(-waited_ms, lane) for lane, waited_ms in known.gauges.waited_ms.items() if waited_ms > bound_ms]
+        if waits:
+            longest = f"{_span(-min(waits)[0])} although slots are free"
+            text = f"Jobs of {_count(len(waits), 'lane')} have waited for up to {longest}: "
+            since_ms = known.now + min(waits)[0]
+            yield Found(f"{text}{_names([lane for _, lane in sorted(waits)])}.", since_ms=since_ms, link=_link("lanes"))
 
 
 def _mirrors(known: Known) -> Findings:

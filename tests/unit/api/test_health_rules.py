@@ -13,11 +13,13 @@ from hascheduler.api.ops.health_rules import RULES, Known, ScheduleTrouble, heal
 from hascheduler.api.routing import recent_reads
 from hascheduler.api.routing.recent_reads import EVERY_MS, Unread
 from hascheduler.model.collection import Collection
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.ports import FailedJob, FailedJobs
+from hascheduler.processor import JobContext
 from hascheduler.schema.failover import Cause
 from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.schema.replica import LastCheck
+from hascheduler.testing import VirtualScheduler
 from tests.factories import make_failover, make_replica
 from tests.unit.api.doubles import NOW, StandingView, World
 from tests.unit.api.requests import Client, create, get, post
@@ -124,7 +126,12 @@ ROWS: list[tuple[dict[str, Any], str, str, str]] = [
         "1 processor is drained: p-1",
     ),
     ({"gauges__unschedulable": 1}, "ticket", "unschedulable", "1 job can't run on any live processor"),
-    ({"gauges__waited_ms": {"slow": 7_200_500}}, "ticket", "waits", "lane slow has waited for 2h"),
+    (
+        {"gauges__waited_ms": {"slow": 7_200_500, "b": 7_000_000}},
+        "ticket",
+        "waits",
+        "up to 2h although slots are free: slow, b.",
+    ),
     ({"cluster__differing": ["replica-2.bb"]}, "ticket", "mirrors", "of replica-2 differ"),
     (
         {"cluster__replicas": [OWN, OTHER.model_copy(update={"ready": True}), make_replica("r", zone_data="2000b")]},
@@ -272,3 +279,29 @@ async def test_schedules_in_trouble_are_told_by_name_since_when_and_of_the_calle
     assert of_acme["counts"] == {"failed_jobs": 0, "failing_schedules": 1, "late_schedules": 2}
     again = (await get(client, "/v1/cluster"))["health"]["problems"]
     assert told["late_schedules"] in again, "since it was first seen"
+
+
+async def test_as_many_replicas_are_expected_as_were_alive_within_the_hour(client: Client, world: World) -> None:
+    for point in (1, 2):
+        world.view.past.sample(MonoMs(point * 30_000), {}, {"replicas": 3})
+    shown = (await get(client, "/v1/cluster"))["health"]
+    assert (shown["replicas_expected"], shown["replicas_alive"]) == (3, 1)
+    assert "replicas" in {each["rule"] for each in shown["problems"]}
+
+
+def test_a_replica_on_virtual_time_judges_itself_and_keeps_its_history() -> None:
+    def fails(_: JobContext) -> None:
+        raise RuntimeError("no")
+
+    with VirtualScheduler() as scheduler:
+        scheduler.handle("tick", fails)
+        scheduler.put_definition("tick", retry={"attempts": 1})
+        trigger = {"type": "interval", "every": "1m", "anchor": "2030-01-01T00:00:00Z"}
+        scheduler.add_schedule("minutely", trigger=trigger, job={"definition": "tick"})
+        scheduler.advance("5m")
+        health = scheduler.request("GET", "/v1/cluster")["health"]
+        assert health["title"].startswith("5 jobs failed for good in the last 24 h")
+        assert (health["unchecked"], health["counts"]["late_schedules"]) == ([], 0)
+        assert scheduler._running is not None
+        failed = scheduler._running.cluster.replica.view.history().series()["failed"]
+        assert sum(failed) in (4, 5), "the last point may be yet to come"

@@ -167,6 +167,7 @@ REPLICAS = st.builds(
     ReplicaStatus, id=NAME, name=NAME, beat=INTEGER, started_at_ms=WALL, http_endpoint=TEXT, liveness_endpoint=TEXT,
     ready=st.booleans(), stream_lag_ms=st.none() | INTEGER, position=TEXT, digest=TEXT, quarantined=INTEGER,
     version=st.none() | NAME, reads=INTEGER, decision_lag_ms=st.none() | INTEGER, zone_data=st.none() | NAME,
+    broker_accepting=st.none() | st.booleans(),
 )  # fmt: skip
 HOLDS = st.builds(Hold, NAME, POSITIVE, st.booleans(), st.booleans(), COUNT)
 SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
