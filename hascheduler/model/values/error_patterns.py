@@ -17,7 +17,7 @@ ERROR_BEGINNING_MAX = 512
 """How many characters of an error are kept: enough to recognise the fault."""
 PATTERN_LENGTH_MAX = 200
 PLACEHOLDERS_MAX = 24
-"""In one text: MongoDB compiles expressions up to some 64 kB, which is about 36 placeholders and 200 blanks."""
+"""In one text: MongoDB compiles expressions up to some 64 kB, which is about 28 placeholders and 170 blanks."""
 NO_ERROR = "no error reported"
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,256}\x07?|[@-Z\\-_])?", re.ASCII)
@@ -82,8 +82,8 @@ _PIECES = {
     "^": rf"\A(?>(?:{_GAP}|[{_BREAKS}])*)",
     "$": f"(?>(?:(?<!{_BLANK})(?:{_GAP})+)?){_END}",
     " ": f"(?>{_BLANK}{{1,64}})",
-    "<n>": f"(?><n>|(?<![0-9])(?!{_ID}){_NUMBER.pattern})",
-    "<id>": f"(?><id>|{_ID})",
+    "<n>": f"(?><n>|(?<![0-9])(?=[0-9])(?!{_ID}){_NUMBER.pattern})",
+    "<id>": f"(?><id>|(?=[0-9A-Fa-f]){_ID})",
     '"…"': f"(?>{_QUOTED.pattern.replace('[^', f'[^{_BREAKS}')})",
 }
 _PIECE = re.compile(r'(\A\^|\$\Z| |<n>|<id>|"…")')
