@@ -275,7 +275,9 @@ async def test_a_failed_job_that_makes_no_sense_is_left_and_ends_no_leader(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sensible(job: Any, *rest: Any) -> Any:
-        return {}["odd"] if job["_id"] == "odd" else report_of(job, *rest)
+        if job["_id"] == "odd":
+            raise KeyError("attempt")
+        return report_of(job, *rest)
 
     monkeypatch.setattr(room, "report_of", sensible)
     scene.fail("odd")
