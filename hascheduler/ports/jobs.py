@@ -345,13 +345,20 @@ class JobStore(Protocol):
         """Retry the job as `retry` does, but let it wait for these jobs; False if it has another ``rev`` by now."""
 
     async def unreported(
-        self, definitions: Collection[str], since_ms: WallMs, limit: int, ids: Collection[str] | None = None
+        self,
+        definitions: Collection[str],
+        since_ms: WallMs,
+        limit: int,
+        ids: Collection[str] | None = None,
+        *,
+        not_of: Collection[str] = (),
     ) -> Sequence[StoredDocument]:
         """Return at most ``limit`` jobs that failed since then, and whose failure is to be reported and is not yet.
 
         Their ``on_failure`` names a definition; or it is absent, theirs is one of ``definitions``, and they did run or
         expire: a job that failed with its dependency is not reported, and neither is one that reports another. They
-        lack payload, result and attempts. With ``ids``, only those; without, the newest submissions are examined.
+        lack payload, result and attempts. With ``ids``, only those; without, the newest submissions are
+        examined. None is of a tenant in ``not_of``.
         """
 
     async def reported(self, job_id: str, attempt: int, report: str) -> None:

@@ -63,14 +63,17 @@ async def test_failures_are_unreported_until_they_are_marked_and_again_after_a_r
         else:
             assert await applied(backend.claims, Fail(id, 0, error)) == [DONE]
 
-    async def unreported(since_ms: int = NOW, limit: int = 9, ids: Sequence[str] | None = None) -> list[str]:
-        found = await backend.jobs.unreported({"log"}, WallMs(since_ms), limit, ids)
+    async def unreported(
+        since_ms: int = NOW, limit: int = 9, ids: Sequence[str] | None = None, not_of: Sequence[str] = ()
+    ) -> list[str]:
+        found = await backend.jobs.unreported({"log"}, WallMs(since_ms), limit, ids, not_of=not_of)
         assert all(job["error"] == "no luck" and job["labels"] == {"a": "b"} for job in found)
         return [job["_id"] for job in found]
 
     assert await unreported() == ["by schedule", "by definition"]  # the newest first
     assert (await unreported(limit=1), await unreported(NOW + 10_000)) == (["by schedule"], [])
     assert await unreported(ids=["by definition", "other", "nobody"]) == ["by definition"]
+    assert (await unreported(not_of=["tenant"]), len(await unreported(not_of=["acme"]))) == ([], 2)
     before = await stored(backend, "by definition")
     for attempt in (7, 1):
         await backend.jobs.reported("by definition", attempt, "r")

@@ -19,7 +19,7 @@ import structlog
 from pydantic import JsonValue
 
 from hascheduler.daemon.outbound.event_log import EventLog, LogFollower
-from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.errors import WorldError
 from hascheduler.lifecycle import leave_if_cancelled
 from hascheduler.model.collection import Collection
 from hascheduler.model.event import ERROR_LENGTH_MAX, EventType
@@ -99,37 +99,47 @@ class FailureReports:
 
     async def _report_all(self, jobs: JobStore, ids: SomeOf[str] | None = None) -> None:
         """Report the failed jobs that are not reported; with ``ids``, only those."""
+        done, refused = Counter[str](), set[str]()
         try:
             while self.leading():
                 since_ms = WallMs(self.clock.wall_ms() - _LOOKED_BACK_MS)
-                reporting = self._reporting()
-                failed = await jobs.unreported(reporting.keys(), since_ms, _AT_ONCE_MAX, ids)
-                if await self._report_some(jobs, failed, reporting) < _AT_ONCE_MAX:
+                before = done.total(), len(refused)
+                # One tenant that may submit nothing now does not hide the failures of the others.
+                failed = await jobs.unreported(self._reporting(), since_ms, _AT_ONCE_MAX, ids, not_of=refused)
+                await self._report_some(jobs, failed, done, refused)
+                if len(failed) < _AT_ONCE_MAX or before == (done.total(), len(refused)):
                     return
         except WorldError as error:
             if self._reminders.is_due("database", self.clock.mono_ms()):
                 log.warning("failure_reports_postponed", error=str(error))
 
-    async def _report_some(self, jobs: JobStore, failed: Sequence[StoredDocument], reporting: Mapping[str, str]) -> int:
-        """Return how many of the ``failed`` jobs are reported now."""
-        done: Counter[str] = Counter()
+    async def _report_some(
+        self, jobs: JobStore, failed: Sequence[StoredDocument], done: Counter[str], refused: set[str]
+    ) -> None:
+        """Report what can be reported now: count it in ``done``, and add the tenants of the rest to ``refused``."""
+        reporting = self._reporting()
         for job in failed:
             leave_if_cancelled()
             if not self.leading():
                 break
-            report = report_of(job, reporting, self.clock.wall_ms(), self.shards)
-            refusal = None if report is None else self._refusal(report.tenant, done)
             try:
-                if report is not None and refusal is None:
+                report = report_of(job, reporting, self.clock.wall_ms(), self.shards)
+                if report is None:
+                    continue
+                refusal = self._refusal(report.tenant, done)
+                if refusal is None:
                     definition: Definition | None = self.nouns(Collection.DEFINITIONS).get(report.definition)
                     submission = await jobs.submit(report if definition is None else definition.with_keys(report))
                     await jobs.reported(str(job["_id"]), job["attempt"], str(submission.document["_id"]))
                     done[report.tenant] += 1
-            except InvalidInput as error:
-                refusal = str(error)
-            if refusal is not None and self._reminders.is_due(refusal, self.clock.mono_ms()):
+                    continue
+                refused.add(report.tenant)
+            except WorldError:
+                raise
+            except Exception as error:  # no stored document may end the leader
+                refusal = f"{type(error).__name__}: {error}"
+            if self._reminders.is_due(refusal, self.clock.mono_ms()):
                 log.warning("failure_report_postponed", job=job["_id"], reason=refusal)
-        return done.total()
 
     def _refusal(self, tenant: str, done: Mapping[str, int]) -> str | None:
         """Return why a job of the tenant can't be submitted now; ``done`` counts those that the core may not know."""

@@ -131,7 +131,13 @@ class MongoJobStore(Submissions, BulkChanges):
         return bool(answer.modified_count)
 
     async def unreported(
-        self, definitions: Collection[str], since_ms: WallMs, limit: int, ids: Collection[str] | None = None
+        self,
+        definitions: Collection[str],
+        since_ms: WallMs,
+        limit: int,
+        ids: Collection[str] | None = None,
+        *,
+        not_of: Collection[str] = (),
     ) -> Sequence[StoredDocument]:
         failed: dict[str, Any] = {"state": JobState.FAILED.value} | ({} if ids is None else {"_id": {"$in": list(ids)}})
         by_definition = {
@@ -141,6 +147,7 @@ class MongoJobStore(Submissions, BulkChanges):
         }
         wanted = {
             "finished_at_ms": {"$gte": since_ms},
+            "tenant": {"$nin": list(not_of)},
             "failed_job": None,
             "on_failure_job": None,
             "$or": [{"on_failure": {"$gt": ""}}, by_definition],

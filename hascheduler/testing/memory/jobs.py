@@ -180,13 +180,20 @@ class MemoryJobStore(RetainingStore):
             return True
 
     async def unreported(
-        self, definitions: SomeOf[str], since_ms: WallMs, limit: int, ids: SomeOf[str] | None = None
+        self,
+        definitions: SomeOf[str],
+        since_ms: WallMs,
+        limit: int,
+        ids: SomeOf[str] | None = None,
+        *,
+        not_of: SomeOf[str] = (),
     ) -> Sequence[StoredDocument]:
         def is_wanted(job: Document) -> bool:
             by_definition = job.get("definition") in definitions and not is_dependency_error(job.get("error"))
             name = job.get("on_failure")
             return (
                 job.get("state") == JobState.FAILED
+                and job.get("tenant") not in not_of
                 and (job.get("finished_at_ms") or 0) >= since_ms
                 and job.get("failed_job") is None
                 and job.get("on_failure_job") is None

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from hascheduler.daemon.outbound import failure_reports as room
 from hascheduler.daemon.outbound.event_log import EventLog
-from hascheduler.daemon.outbound.failure_reports import FailureReports
+from hascheduler.daemon.outbound.failure_reports import FailureReports, report_of
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.event import Event, EventType, position
@@ -255,14 +255,37 @@ async def test_a_report_that_is_not_possible_now_is_made_later(
     assert [line["event"] for line in logs] == ["failure_report_postponed"]  # however often it was tried
 
 
-async def test_the_tenant_gets_no_more_reports_at_once_than_jobs_may_wait(scene: Scene) -> None:
+async def test_a_tenant_gets_no_more_reports_than_jobs_may_wait_and_hides_no_failure_of_others(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_AT_ONCE_MAX", 3)
+    monkeypatch.setattr(room, "LOOK_EVERY_S", 600)
     full(scene)
     scene.pending = 1
+    scene.fail("broken by hand", tenant="other", attempt={"no": "number"}, labels=7, lane=None, finished_at_ms=2**60)
+    scene.fail("of another", tenant="other")
     for number in range(9):
         scene.fail(f"j{number}")
-    loop = scene.loop_of("a")
-    done = await loop._report_some(loop.jobs, [*scene.database.documents(JOBS)], {"log": "notify"})  # type: ignore[arg-type]
-    assert (done, len(scene.reports())) == (2, 2)
+    async with running(scene.loop_of("a").run()):
+        await scene.marked("of another", "broken by hand")
+    assert sorted(scene.reports()) == ["broken by hand", "j7", "j8", "of another"]
+
+
+async def test_a_failed_job_that_makes_no_sense_is_left_and_ends_no_leader(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sensible(job: Any, *rest: Any) -> Any:
+        if job["_id"] == "odd":
+            raise KeyError("attempt")
+        return report_of(job, *rest)
+
+    monkeypatch.setattr(room, "report_of", sensible)
+    scene.fail("odd")
+    scene.fail("j")
+    with capture_logs() as logs:
+        async with running(scene.loop_of("a").run()):
+            await scene.marked("j")
+    assert [line["job"] for line in logs] == ["odd"]
 
 
 async def test_of_several_shards_the_id_of_a_report_ends_in_the_partition(scene: Scene) -> None:
