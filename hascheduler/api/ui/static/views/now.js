@@ -152,7 +152,7 @@ function Replicas({ cluster }) {
   /** @param {import("../wire.js").ReplicaResponse} each */
   const state = (each) => {
     if (!each.alive) return html`<${State} state="silent" />`;
-    if (led(each.id)) return html`<${State} state="leads" word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? `leads for ${span(wholeSeconds(now.value - Date.parse(leader.since)))}` : ""} />`;
+    if (led(each.id)) return html`<${State} state="leads" wrap word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? `leads for ${span(wholeSeconds(now.value - Date.parse(leader.since)))}` : ""} />`;
     return html`<${State} state=${each.ready ? "ready" : "unready"} />`;
   };
   return html`<${Table} label="Replicas" items=${replicas} keyOf=${(/** @type {any} */ each) => each.id} columns=${[
@@ -226,8 +226,8 @@ function Processors({ shown, waiting }) {
 /** @param {{of: import("../wire.js").ProcessorResponse}} props */
 function ProcessorState({ of: each }) {
   if (!each.alive) return html`<${State} state="silent" />`;
-  if (!each.consuming) return html`<${State} state="unready" word="does not consume its queue" />`;
-  if (each.rest) return html`<${State} state="draining" word=${`rests: ${counted(each.rest.missed, "job")} not started`} />`;
+  if (!each.consuming) return html`<${State} state="unready" wrap word="does not consume its queue" />`;
+  if (each.rest) return html`<${State} state="draining" wrap word=${`rests: ${counted(each.rest.missed, "job")} not started`} />`;
   if (!each.draining && !each.drained) return html`<${State} state="alive" />`;
   return html`<${State} state="draining" word=${each.occupied ? `drains, ${counted(each.occupied, "job")} left` : "drained"} />${each.drained && html`<small>by ${plain(each.drained.by, 60)}${each.drained.because ? `: ${plain(each.drained.because, 120)}` : ""}</small>`}`;
 }
