@@ -97,7 +97,7 @@ function Side() {
 }
 
 /** In the place of the verdict: what is shown is old. Its seconds run, and everything else stands still. */
-export function Freshness() {
+function Freshness() {
   if (frozen.value) return html`<div class="verdict" role="status"><p><${State} state="paused" word="Frozen" /> The page does not update. <button type="button" class="bare" onClick=${() => (frozen.value = false)}>Go live again</button></p></div>`;
   if (!staleSince.value) return null;
   return html`<div class="verdict"><p class="big b" role="status"><${State} state="late" wrap word=${`${plain(replicaName.value, 60)} has not answered for ${span(Math.floor((clock.value - staleSince.value) / 1_000) * 1_000)}.`} /></p>

@@ -50,7 +50,7 @@ const STRIP_MAX = 20;
 const STEP = 8;
 /** How an outcome of a fire is drawn, by its name; all others that did not fire are rings. @type {Record<string, string>} */
 const KINDS = { succeeded: "ok", fired: "ok", failed: "bad", missed: "bad", unstorable: "bad", late: "late", throttled: "late", running: "run", dispatched: "run", waiting: "next", pending: "next" };
-export const STRIP_LEGEND = ["succeeded", "failed", "late", "running", "waiting", "skipped"];
+const STRIP_LEGEND = ["succeeded", "failed", "late", "running", "waiting", "skipped"];
 
 /** @param {{kind: string, x: number}} props */
 function Glyph({ kind, x }) {
