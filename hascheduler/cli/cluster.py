@@ -5,6 +5,7 @@ refused. ``pause`` and ``resume`` apply to all of it, ``processor list``, ``drai
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any
 
@@ -195,7 +196,8 @@ def health(
 
     Without a URL and without HASCHEDULER_HEALTH_PORT it asks the replica at HASCHEDULER_URL.
     """
-    with replica(access(url or own_url())) as scheduler:
+    asked = access(url or own_url())
+    with replica(asked if url is None else replace(asked, url_from="URL")) as scheduler:
         reason = scheduler.cluster.health(live=live)
     answer = {"alive" if live else "ready": not reason, "reason": reason}
     return Shown(answer, _health_line(answer), status=1 if reason else 0)

@@ -283,7 +283,7 @@ async def test_schedules_in_trouble_are_told_by_name_since_when_and_of_the_calle
 
 async def test_as_many_replicas_are_expected_as_were_alive_within_the_hour(client: Client, world: World) -> None:
     for point in (1, 2):
-        world.view.past.sample(MonoMs(point * 30_000), {}, {"replicas": 3})
+        world.view.past.sample(MonoMs(point * 30_000), {}, {"replicas": 3, "running": 0})
     shown = (await get(client, "/v1/cluster"))["health"]
     assert (shown["replicas_expected"], shown["replicas_alive"]) == (3, 1)
     assert "replicas" in {each["rule"] for each in shown["problems"]}
