@@ -230,7 +230,8 @@ def _kind(field: FieldInfo) -> _Kind:
         return _Kind(metavar, nullable(as_given), _shown, True, choices)
     if field.is_required():
         return _Kind("NAME", as_given, _shown)
-    return _Kind("|".join(choices) or ("NAME" if Name in found else "TEXT"), nullable(as_given), _shown, False, choices)
+    read = as_given if NONE in choices else nullable(as_given)  # `none` is a value, as of --catch-up
+    return _Kind("|".join(choices) or ("NAME" if Name in found else "TEXT"), read, _shown, False, choices)
 
 
 def _reader(form: Form) -> Callable[[str, str], Any]:

@@ -13,6 +13,7 @@ from hascheduler.cli.input.documents import NORMAL as FORMS
 from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, read_document, read_documents
 from hascheduler.cli.input.manifests import Manifest, read_manifests
 from hascheduler.cli.input.values import check_job_id
+from hascheduler.cli.schedules.options import changed_schedule
 from hascheduler.client.requests import job_path
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.job import fire_job_id, graph_job_id
@@ -185,6 +186,12 @@ NORMAL: dict[str, Any] = {**TICK, "trigger": {"type": "interval", "every": "1m30
 )
 def test_defaults_and_what_only_answers_have_are_left_out(changes: dict[str, Any]) -> None:
     assert FORMS["schedule"]({**TICK, **changes}) == NORMAL
+
+
+@pytest.mark.parametrize(("typed", "sent"), [("none", "none"), ("all", "all")])
+def test_a_choice_that_is_called_none_is_no_null(typed: str, sent: str) -> None:
+    changed = changed_schedule({"misfire_catch_up": typed, "pause_after_failures": "none"})
+    assert changed == {"misfire": {"catch_up": sent}, "pause_after_failures": None}
 
 
 _JSON = st.recursive(
