@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from hascheduler.client import AsyncScheduler
+from hascheduler.embedded.children import free_port
 
 LIMIT_S = 120
 
@@ -47,7 +48,7 @@ async def test_a_newcomers_module_is_run_changed_broken_and_mended(
     (tmp_path / "queue.py").write_text("raise ImportError('this is no library')")
     (tmp_path / "processors").mkdir()
     (tmp_path / "processors/__init__.py").touch()
-    options = ("--reload", "--folder", "run", "--port", "18080", "--replicas", "1", "--processors", "1")
+    options = ("--reload", "--folder", "run", "--port", str(free_port()), "--replicas", "1", "--processors", "1")
     dev = Dev(
         await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "hascheduler", "dev", "shop", *options, "--transport", "mongo"),
