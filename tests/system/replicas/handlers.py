@@ -48,7 +48,7 @@ async def nap(job: JobContext) -> str:
 
 
 tracer = trace.get_tracer("somebody's application")
-log = structlog.get_logger("processors.traced")
+log = structlog.get_logger(__name__)
 
 
 @handlers.handler("traced")
