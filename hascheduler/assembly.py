@@ -34,6 +34,7 @@ from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.lifecycle import STOP_LIMIT_S, on_signal
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.schema_version import Migration, MigrationStep
+from hascheduler.model.values.redaction import redacted
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.mongo.check.scan import MongoInvariantScan
 from hascheduler.mongo.connection import Database, connect, open_database, tls_options
@@ -297,7 +298,7 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
 async def examine(settings: Settings, uris: Sequence[str]) -> AsyncIterator[Requirement]:
     """Yield what the servers at ``uris`` have of what a deployment needs; without ``uris``, those of the settings."""
     for uri in uris or _uris(settings):
-        server = _without_password(uri)
+        server = redacted(uri).partition("?")[0]
         if uri.startswith("amqp"):
             async for requirement in examine_broker(uri, broker_tls(settings), server):
                 yield requirement
@@ -312,11 +313,6 @@ async def examine(settings: Settings, uris: Sequence[str]) -> AsyncIterator[Requ
 def _uris(settings: Settings) -> Sequence[str]:
     broker = [settings.amqp_url.get_secret_value()] if settings.transport == "rabbitmq" else []
     return [*dict.fromkeys(settings.shard_uris), *broker]
-
-
-def _without_password(uri: str) -> str:
-    scheme, _, rest = uri.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
 
 
 async def require_servers(settings: Settings) -> None:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from bson import Timestamp
-from pymongo import AsyncMongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
 from hascheduler.check.servers import Requirement, RequirementState, missing_privileges
@@ -21,15 +20,14 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import format_duration
 from hascheduler.model.values.zone_data import ZONE_DATA_VERSION
 from hascheduler.mongo.connection import Database, awaited
-from hascheduler.mongo.faults import translated
+from hascheduler.mongo.faults import faults, translated
 from hascheduler.mongo.replicas import REPLICA_KEPT_MS
 from hascheduler.mongo.schema.indexes import reach
 from hascheduler.mongo.schema.privileges import PRIVILEGES
-from hascheduler.mongo.unreachable import explained, tls_options_of
+from hascheduler.mongo.unreachable import client_of_member, explained, tls_options_of
 
 _LIMIT_S = 5.0
 _MEMBERS_MAX = 7
-_MEMBER_LIMIT_MS = 1_500
 _UNAUTHORIZED, _NOT_ALLOWED = 13, 8000
 _TESTED_SINCE = (6, 0)
 _MAJORITY_LAG_MAX_MS = 5_000
@@ -56,12 +54,13 @@ async def examine_database(
     """Yield what the MongoDB at ``uri`` has of what ``database`` needs; only the first if it can't be reached."""
     try:
         await explained(lambda: reach(database), uri, tls)
+        with faults("ask for the role"):
+            hello = await database.command("hello")
     except (StoreUnavailable, InvalidInput) as error:
         # The name of the variable is right only if the URI comes from it.
         yield Requirement(server, "connection", _MISSING, str(error).removeprefix("HASCHEDULER_MONGODB_URI: "))
         return
     yield Requirement(server, "connection", _MET, "answers, and accepts these credentials")
-    hello = await database.command("hello")
     examinations: dict[str, Callable[[], Awaitable[_Found]]] = {
         "replica set": lambda: _replica_set(hello),
         "version": lambda: _version(database),
@@ -195,17 +194,14 @@ async def _clocks(hello: Mapping[str, Any], uri: str, tls: Mapping[str, Any]) ->
 
 async def _clock_off_ms(host: str, tls: Mapping[str, Any]) -> int | None:
     """Return how far the member's clock is ahead of this machine's; None if it does not answer."""
-    limits: dict[str, Any] = {"serverSelectionTimeoutMS": _MEMBER_LIMIT_MS, "connectTimeoutMS": _MEMBER_LIMIT_MS}
-    client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(host, directConnection=True, **limits, **tls)
-    try:
-        await client.admin.command("ping")  # so that the next exchange opens no connection
-        before = datetime.now(UTC)
-        its_own: datetime = (await client.admin.command("hello"))["localTime"].replace(tzinfo=UTC)
-        after = datetime.now(UTC)
-    except PyMongoError:
-        return None
-    finally:
-        await client.close()
+    async with client_of_member(host, None, tls) as client:
+        try:
+            await client.admin.command("ping")  # so that the next exchange opens no connection
+            before = datetime.now(UTC)
+            its_own: datetime = (await client.admin.command("hello"))["localTime"].replace(tzinfo=UTC)
+            after = datetime.now(UTC)
+        except PyMongoError:
+            return None
     return round((its_own - before - (after - before) / 2) / timedelta(milliseconds=1))
 
 

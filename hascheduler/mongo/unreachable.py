@@ -7,8 +7,8 @@ without credentials, for its role. No text here holds a password.
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -184,6 +184,22 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
         return _Cause("{} does not answer", where, "the address of a running mongod, and no firewall in between")
     except OSError as error:
         return _Cause(f"{{}} can't be reached ({error.strerror})", where, "the address of a running mongod")
+    async with client_of_member(host, port, tls) as client:
+        try:
+            return _of_hello(await client.admin.command("hello"), where, name)
+        except PyMongoError as error:
+            reason: Exception | None = error
+            if isinstance(error, ServerSelectionTimeoutError):
+                [server] = client.topology_description.server_descriptions().values()
+                reason = server.error
+            return _of_failure(reason, where, with_tls=tls.get("tls", tls.get("ssl", bool(tls))))
+
+
+@asynccontextmanager
+async def client_of_member(
+    host: str, port: int | None, tls: Mapping[str, Any]
+) -> AsyncIterator[AsyncMongoClient[dict[str, Any]]]:
+    """Open a client of that server alone, without credentials and with little patience."""
     client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
         host,
         port,
@@ -193,13 +209,7 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
         **tls,
     )
     try:
-        return _of_hello(await client.admin.command("hello"), where, name)
-    except PyMongoError as error:
-        reason: Exception | None = error
-        if isinstance(error, ServerSelectionTimeoutError):
-            [server] = client.topology_description.server_descriptions().values()
-            reason = server.error
-        return _of_failure(reason, where, with_tls=tls.get("tls", tls.get("ssl", bool(tls))))
+        yield client
     finally:
         await _close(client)
 

@@ -160,8 +160,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
 
 async def show_cluster(services: ApiServices, tenant: str | None) -> ClusterResponse:
     """Return the cluster for the tokens of that tenant; only those for all tenants (None) see unreadable documents."""
-    verdict = await health(services, tenant)
-    cluster = services.view.cluster()
+    cluster, verdict = await health(services, tenant)
     found = cluster.last_check
     return ClusterResponse(
         replica_id=cluster.replica_id,

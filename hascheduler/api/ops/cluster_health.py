@@ -14,7 +14,7 @@ from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.trouble import LATE_MS_MIN, is_failing, is_late
 from hascheduler.model.partition import partition_of
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import FAILOVERS_MAX, JobSelection
+from hascheduler.ports import FAILOVERS_MAX, Cluster, JobSelection
 from hascheduler.schema.schedule import ScheduleRef
 
 FAILED_MAX = 1_000
@@ -22,8 +22,8 @@ FAILED_MAX = 1_000
 _SLICE, _LATE_SLICE = 2_000, 20
 
 
-async def health(services: ApiServices, tenant: str | None) -> HealthResponse:
-    """Return the verdict for the tokens of that tenant, or for those for all tenants (None)."""
+async def health(services: ApiServices, tenant: str | None) -> tuple[Cluster, HealthResponse]:
+    """Return the cluster, and the verdict on it for the tokens of that tenant, or for those for all tenants (None)."""
     view, clock, recent = services.view, services.clock, services.recent
     which = JobSelection(tenant=tenant, failed_since_ms=WallMs(clock.wall_ms() - DAY_MS))
     scheduler = services.work_terms.scheduler
@@ -49,7 +49,7 @@ async def health(services: ApiServices, tenant: str | None) -> HealthResponse:
     )
     since = recent.first_seen(tenant, [each.key for each in found.problems], now)
     timed = [each.model_copy(update={"since_ms": each.since_ms or since[each.key]}) for each in found.problems]
-    return found.model_copy(update={"problems": timed})
+    return cluster, found.model_copy(update={"problems": timed})
 
 
 def _in_trouble(services: ApiServices) -> Generator[None, None, Mapping[str | None, ScheduleTrouble]]:

@@ -1,4 +1,4 @@
-"""What a replica reports of itself and the cluster: pauses, failovers, recordings, alerts, and a picture a second."""
+"""What a replica reports of itself and the cluster: pauses, failovers, recordings, and a picture a second."""
 
 import asyncio
 import json

@@ -40,7 +40,7 @@ export function dailyOf(trigger) {
 
 /** The reverse of `dailyOf`: a cron trigger, or one for each minute of the hour.
  * @param {Daily} daily @param {string} timezone */
-export function triggerOf({ times, days }, timezone) {
+function triggerOf({ times, days }, timezone) {
   const week = days.length === 7 ? "*" : String(days) === "0,1,2,3,4" ? "mon-fri" : days.map((day) => WEEK[day]).join(",");
   /** @type {Map<number, Set<number>>} */
   const hours = new Map();
@@ -56,7 +56,7 @@ export function triggerOf({ times, days }, timezone) {
 const fits = (trigger, kind) => (kind === "times" ? dailyOf(trigger) !== null : trigger?.type === kind);
 
 /** The zone of the trigger's cron expressions. @param {any} trigger @returns {string} */
-export const zoneIn = (trigger) => (trigger?.type === "any" ? trigger.of?.[0]?.timezone : trigger?.timezone) ?? myZone;
+const zoneIn = (trigger) => (trigger?.type === "any" ? trigger.of?.[0]?.timezone : trigger?.timezone) ?? myZone;
 
 /** A trigger of another kind, with the narrowing of the one before. @param {any} trigger @param {Kind} kind */
 function begun(trigger, kind) {
