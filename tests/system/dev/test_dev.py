@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-import re
 import signal
 import sys
 from pathlib import Path
 
 from hascheduler.client import AsyncScheduler
 from hascheduler.embedded.children import free_port
+from tests.system.terminal import Printing
 
 LIMIT_S = 120
 
@@ -24,23 +24,6 @@ async def sell(job):
 """
 
 
-class Dev:
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.text = ""
-
-    async def prints(self, pattern: str) -> re.Match[str]:
-        """Wait for a text after the last one that was waited for."""
-        assert self.process.stdout is not None
-        async with asyncio.timeout(LIMIT_S):
-            while not (found := re.search(pattern, self.text)):
-                read = await self.process.stdout.read(65_536)
-                assert read, self.text
-                self.text += read.decode()
-        self.text = self.text[found.end() :]
-        return found
-
-
 async def test_a_newcomers_module_is_run_changed_broken_and_mended(
     tmp_path: Path, database_name: str, mongodb_uri: str
 ) -> None:
@@ -49,14 +32,15 @@ async def test_a_newcomers_module_is_run_changed_broken_and_mended(
     (tmp_path / "processors").mkdir()
     (tmp_path / "processors/__init__.py").touch()
     options = ("--reload", "--folder", "run", "--port", str(free_port()), "--replicas", "1", "--processors", "1")
-    dev = Dev(
+    dev = Printing(
         await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "hascheduler", "dev", "shop", *options, "--transport", "mongo"),
             cwd=tmp_path,
             env={**os.environ, "HASCHEDULER_MONGODB_URI": mongodb_uri, "HASCHEDULER_DATABASE": database_name},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-        )
+        ),
+        LIMIT_S,
     )
     try:
         pid = int((await dev.prints(r"replica-1 +(\d+)"))[1])

@@ -5,9 +5,7 @@ One system for all: a replica, and a processor with the handlers of a shop.
 
 import asyncio
 import json
-import os
 import secrets
-import sys
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.system.processes import Processes, environment_of, eventually
+from tests.system.terminal import typed
 
 COMMANDS_MAX = 3
 LIMIT_S = 240
@@ -37,16 +36,12 @@ class Newcomer:
 
     async def sees(self, command: str, status: int = 0) -> str:
         """As `types`, for the test's own questions."""
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "HASCHEDULER_URL": self.system.any_url(), "COLUMNS": "120"}
-        process = await asyncio.create_subprocess_exec(
-            "bash", "-uc", command, cwd=self.folder, env=environment, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        async with asyncio.timeout(LIMIT_S):
-            out, _ = await process.communicate()
-        assert process.returncode == status, f"{command}\n{out.decode()}"
-        return out.decode()
+        environment = {"HASCHEDULER_URL": self.system.any_url()}
+        ended, output = await typed(
+            "bash", "-uc", command, folder=self.folder, environment=environment, limit_s=LIMIT_S
+        )
+        assert ended == status, f"{command}\n{output}"
+        return output
 
     async def asks(self, command: str) -> Any:
         return json.loads(await self.sees(f"{command} --json"))

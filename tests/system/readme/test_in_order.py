@@ -12,6 +12,7 @@ import pytest
 
 from hascheduler.embedded.children import free_port
 from tests.system.readme.test_recipes import ROOT
+from tests.system.terminal import Printing, typed
 
 LIMIT_S = 180
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -43,41 +44,27 @@ class Reader:
                     elif line.startswith(("hascheduler processor mine", "hascheduler job submit")):
                         yield line
 
-    async def types(self, script: str) -> str:
-        environment = {
-            **self.environment,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "COLUMNS": "120",
-        }
-        process = await asyncio.create_subprocess_exec(
-            "bash", "-euc", script, cwd=self.folder, env=environment, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        async with asyncio.timeout(LIMIT_S):
-            read, _ = await process.communicate()
-        assert process.returncode == 0, f"{script}\n{read.decode()}"
-        return read.decode()
+    async def types(self, script: str) -> None:
+        status, output = await typed(
+            "bash", "-euc", script, folder=self.folder, environment=self.environment, limit_s=LIMIT_S
+        )
+        assert status == 0, f"{script}\n{output}"
 
 
 @pytest.fixture
 async def reader(tmp_path: Path, mongodb_uri: str, amqp_url: str, database_name: str) -> AsyncIterator[Reader]:
     """Beside a system that `dev` has started, in an empty folder."""
     servers = {"MONGODB_URI": mongodb_uri, "AMQP_URL": amqp_url, "DATABASE": database_name, "TRANSPORT": "rabbitmq"}
-    environment = {**os.environ, **{f"HASCHEDULER_{name}": value for name, value in servers.items()}}
+    environment = {f"HASCHEDULER_{name}": value for name, value in servers.items()}
     options = ("--port", str(free_port()), "--replicas", "1", "--processors", "1", "--folder", "run")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "hascheduler", "dev", *options),
-        cwd=tmp_path, env=environment,
+        cwd=tmp_path, env={**os.environ, **environment},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     assert process.stdout is not None
-    printed = ""
     try:
-        async with asyncio.timeout(LIMIT_S):
-            while not (printed_url := re.search(r"export HASCHEDULER_URL=.*\n", printed)):
-                read = await process.stdout.read(65_536)
-                assert read, printed
-                printed += read.decode()
+        printed_url = await Printing(process, LIMIT_S).prints(r"export HASCHEDULER_URL=.*\n")
         draining = asyncio.create_task(process.stdout.read())
         yield Reader(tmp_path, environment, printed_url[0])
         process.send_signal(signal.SIGINT)

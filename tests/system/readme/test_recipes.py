@@ -1,7 +1,6 @@
 """What the documentation has one do, each block run as it stands, in the order of its page."""
 
 import asyncio
-import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hascheduler.model.collection import Collection
+from tests.system.terminal import typed
 from tests.unit.api.doubles import NOW, World
 
 ROOT = Path(__file__).parents[3]
@@ -75,16 +75,8 @@ async def test_code_works_as_it_stands(url: str, world: World, tmp_path: Path) -
 
 
 async def run(url: str, folder: Path, *command: str) -> str:
-    commands = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "HASCHEDULER_URL": url, "COLUMNS": "120"}
-    process = await asyncio.create_subprocess_exec(
-        *command, cwd=folder, env=environment, stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
-    async with asyncio.timeout(PATIENCE_S):
-        read, _ = await process.communicate()
-    output = read.decode()
-    assert process.returncode == 0, f"{command[-1]}\n{output}"
+    status, output = await typed(*command, folder=folder, environment={"HASCHEDULER_URL": url}, limit_s=PATIENCE_S)
+    assert status == 0, f"{command[-1]}\n{output}"
     assert "urn:hascheduler:problem" not in output, f"{command[-1]}\n{output}"
     return output
 
