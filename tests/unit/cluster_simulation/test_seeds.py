@@ -13,7 +13,7 @@ from tests.unit.cluster_simulation.simulating import ENVIRONMENT, simulate
 
 FIRST = str(in_tier(check=12, test=1))
 """Seed 0 has little trouble; 12 is a short story with three terms."""
-SEEDS = in_tier(check=1, test=50, long=60)
+SEEDS = in_tier(check=1, test=24, long=100)
 """``make cluster-sim SEEDS=10000`` for a night."""
 TROUBLES = sorted({planted.faults for planted in PLANTED.values()})
 _ROOT = Path(__file__).parents[3]
