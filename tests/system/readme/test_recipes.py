@@ -37,13 +37,6 @@ async def test_each_recipe_works_as_it_stands(url: str, tmp_path: Path) -> None:
         await run(url, tmp_path, "bash", "-euc", recipe)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/index.md"])
-async def test_the_first_steps_work_as_they_stand(page: str, url: str, tmp_path: Path) -> None:
-    found = blocks(page, "sh")
-    assert len(found) > 1
-    await run(url, tmp_path, "bash", "-euc", "\n".join(found))
-
-
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial/index.md", "docs/how-to/processors.md"])
 async def test_each_processor_has_its_handler(page: str, url: str, tmp_path: Path) -> None:
     programs = blocks(page, "python")
