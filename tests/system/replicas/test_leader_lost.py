@@ -32,8 +32,10 @@ async def test_each_way_to_lose_a_leader_misses_nothing_and_is_told_as_it_was(
         await processes.schedule(name, f"{EVERY_MS}ms")
     await processes.fired(5, *SCHEDULES)
     leader, term = await processes.leader()
-    first = await listed(processes, term)
-    assert (first["cause"], first["gap_ms"]) == ("first", None)
+    await listed(processes, term)
+    # On a busy machine the first leader may have been followed already.
+    before = (await processes.get("/v1/cluster/failovers"))["items"]
+    assert (before[-1]["cause"], before[-1]["gap_ms"]) == ("first", None)
     # Asked last, as it is about to go.
     processes.replicas[leader.name] = processes.replicas.pop(leader.name)
     url = leader.url
@@ -41,7 +43,7 @@ async def test_each_way_to_lose_a_leader_misses_nothing_and_is_told_as_it_was(
     _, next_term = await processes.leader(not_in_term=term)
     failover = await listed(processes, next_term)
     await check_report(processes, failover, cause)
-    assert (await processes.get("/v1/cluster/failovers"))["items"] == [failover, first]
+    assert (await processes.get("/v1/cluster/failovers"))["items"] == [failover, *before]
     if number is signal.SIGTERM:
         assert next_term == term + 1
     if number is signal.SIGSTOP:

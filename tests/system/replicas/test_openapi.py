@@ -9,9 +9,11 @@ from schemathesis import Case
 from schemathesis.core.result import Ok
 
 from tests.system.processes import Processes
+from tests.tiers import in_tier
 from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 
-_EXAMPLES_MAX = 10
+_EXAMPLES_MAX = in_tier(check=3, test=3, long=10)
+"""Stores in memory are given more."""
 
 
 async def test_a_real_replica_keeps_what_the_document_promises(processes: Processes) -> None:
