@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from itertools import cycle
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -86,8 +87,7 @@ NO_DATABASE: dict[str, tuple[str, str]] = {
 """The URI, and what is said of it."""
 
 
-@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
-@pytest.mark.parametrize("row", NO_DATABASE)
+@pytest.mark.parametrize(("row", "process"), [*zip(NO_DATABASE, cycle(PROCESSES), strict=False)])
 async def test_a_database_that_can_not_be_used(
     standalone: int, uninitiated: int, mongodb_uri: str, process: list[str], row: str
 ) -> None:
