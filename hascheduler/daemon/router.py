@@ -16,22 +16,9 @@ from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher, Even
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.daemon.readiness import outgrown_because
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Resynced
-from hascheduler.mirror.changes import (
-    JobGone,
-    JobSeen,
-    JournalSeen,
-    LeaseGone,
-    LeaseSeen,
-    Quarantined,
-    ReplicaGone,
-    ReplicaSeen,
-    ScheduleSeen,
-    SchemaGone,
-    SchemaSeen,
-    TokenGone,
-    TokenSeen,
-)
+from hascheduler.mirror.changes import JobGone, JobSeen, JournalSeen, NounSeen, Quarantined, ScheduleSeen
 from hascheduler.mirror.mirror import Folded
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import MonoMs
@@ -93,22 +80,19 @@ class FactRouter:
                 case JournalSeen(head):
                     if head.name == self.scheduler:
                         heads.append(head)
-                case LeaseSeen() | LeaseGone() if not self.leases_streamed:
-                    pass
-                case LeaseSeen(lease) if lease.name == self.scheduler:
-                    self.lease_seen(lease)
-                case LeaseGone(name) if name == self.scheduler:
-                    self.lease_seen(None)
-                case ReplicaSeen(replica):
-                    self.heartbeat.seen(replica)
-                    self.standstill.sign_seen(replica.id)
-                    self.digests.seen(replica)
-                case ReplicaGone(replica_id):
+                case NounSeen(Collection.LEASES, name, lease):
+                    if self.leases_streamed and name == self.scheduler:
+                        self.lease_seen(lease)
+                case NounSeen(Collection.REPLICAS, replica_id, None):
                     self.heartbeat.gone(replica_id)
                     self.standstill.gone(replica_id)
-                case LeaseSeen() | LeaseGone() | Quarantined() | TokenSeen() | TokenGone():
+                case NounSeen(Collection.REPLICAS, replica_id, replica):
+                    self.heartbeat.seen(replica)
+                    self.standstill.sign_seen(replica_id)
+                    self.digests.seen(replica)
+                case Quarantined() | NounSeen(Collection.TOKENS):
                     pass  # the API reads tokens from the mirror
-                case SchemaSeen() | SchemaGone():
+                case NounSeen(Collection.META):
                     self._warn_if_outgrown()
                 case _:
                     for_core.append(fact)

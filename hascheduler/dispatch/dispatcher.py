@@ -54,6 +54,7 @@ from hascheduler.dispatch.inputs import (
 from hascheduler.dispatch.live_jobs.deadlines import TIMED_OUT_IN_ALL
 from hascheduler.dispatch.state import CoreState, state_snapshot
 from hascheduler.mirror import changes
+from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.partition import partition_key, partition_of, partition_of_key
@@ -263,34 +264,12 @@ class Dispatcher:
             case changes.ScheduleGone(name):
                 self._held.schedules.forget(name)
                 self._times.gone(name)
-            case changes.DefinitionSeen(definition):
-                self._state.define(definition.name, definition, now)
-            case changes.DefinitionGone(name):
-                self._state.define(name, None, now)
-            case changes.LaneSeen(lane):
-                self._state.set_lane(lane.name, lane)
-            case changes.LaneGone(name):
-                self._state.set_lane(name, None)
-            case changes.CalendarSeen(calendar):
-                self._state.set_calendar(calendar.name, calendar)
-            case changes.CalendarGone(name):
-                self._state.set_calendar(name, None)
-            case changes.TenantSeen(tenant):
-                self._state.set_tenant(tenant.name, tenant, now)
-            case changes.TenantGone(name):
-                self._state.set_tenant(name, None, now)
-            case changes.PauseSeen(pause):
-                self._state.set_pause(pause.id, pause)
-            case changes.PauseGone(id):
-                self._state.set_pause(id, None)
-            case changes.HoldSeen(hold):
-                self._ledger.hold_seen(hold)
-                self._state.set_hold(hold.key, hold, now)
-                self._hold_or_lift(partition_of_key(hold.key), now, is_held=hold.is_held)
-            case changes.HoldGone(key):
-                self._ledger.hold_gone(key)
-                self._state.set_hold(key, None, now)
-                self._hold_or_lift(partition_of_key(key), now, is_held=False)
+            case changes.NounSeen(Collection.HOLDS, key, hold):
+                self._ledger.hold_seen(key, hold)
+                self._state.set_rule(Collection.HOLDS, key, hold, now)
+                self._hold_or_lift(partition_of_key(key), now, is_held=hold is not None and hold.is_held)
+            case changes.NounSeen(collection, id, noun):
+                self._state.set_rule(collection, id, noun, now)
             case AccountsRestored(accounts):
                 self._state.accounts.restore(accounts)
             case changes.ProcessorSeen(processor):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.mirror.changes import BatchSeen, Change, JournalSeen, Operation, Quarantined, Seen
+from hascheduler.mirror.changes import BatchSeen, Change, JournalSeen, NounSeen, Operation, Quarantined, Seen
 from hascheduler.mirror.events import events_of, events_of_schedule
 from hascheduler.mirror.sums import Digest, LiveCounts
 from hascheduler.mirror.tables import TABLES, Table
@@ -277,7 +277,7 @@ class Mirror:
         noun = table.advanced(known, patch)
         if noun != known and table.revision(noun) >= table.revision(known):
             self._nouns[key[0]][key[1]] = noun
-            facts.append(table.arrived(noun))
+            facts.append(_arrived(table, key, noun))
         return True
 
     def _put(self, table: Table, key: tuple[Collection, str], fields: Mapping[str, Any], facts: list[Seen]) -> None:
@@ -299,7 +299,7 @@ class Mirror:
         self._digested(key, known, noun)
         self._nouns[collection][id] = noun
         self._count(collection, known, noun)
-        facts.append(table.arrived(noun))
+        facts.append(_arrived(table, key, noun))
 
     def _digested(self, key: tuple[Collection, str], before: Any, after: Any) -> None:
         # A schedule's cursor is left out: only its edits are numbered.
@@ -324,7 +324,7 @@ class Mirror:
         self._count(key[0], known, None)
         if known is not None:
             self._digested(key, known, None)
-        facts.append(table.left(key[1], last or {}))
+        facts.append(NounSeen(*key) if table.left is None else table.left(key[1], last or {}))
 
     def _set_aside(self, change: Change, reason: str, facts: list[Seen]) -> None:
         id = _shown(change.id)
@@ -332,6 +332,10 @@ class Mirror:
         while len(self._quarantine) > QUARANTINE_MAX:
             self._quarantine.popitem(last=False)
         facts.append(Quarantined(change.collection, id, reason))
+
+
+def _arrived(table: Table, key: tuple[Collection, str], noun: Any) -> Seen:
+    return NounSeen(*key, noun) if table.arrived is None else table.arrived(noun)
 
 
 def _batch_seen(batch: str, read: Mapping[str, Any]) -> BatchSeen:

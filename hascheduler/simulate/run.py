@@ -18,6 +18,7 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Settled, TermBegan
 from hascheduler.errors import InvariantBroken
 from hascheduler.mirror import changes
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
@@ -178,9 +179,9 @@ class _Run:
     def _beginning(self) -> list[Input]:
         scenario = self._scenario
         return [
-            *map(changes.DefinitionSeen, scenario.definitions),
-            *map(changes.LaneSeen, scenario.lanes),
-            *map(changes.TenantSeen, scenario.tenants),
+            *(changes.NounSeen(Collection.DEFINITIONS, each.name, each) for each in scenario.definitions),
+            *(changes.NounSeen(Collection.LANES, each.name, each) for each in scenario.lanes),
+            *(changes.NounSeen(Collection.TENANTS, each.name, each) for each in scenario.tenants),
             AccountsRestored(AccountsSnapshot(learned=tuple((*row, _EPOCH_MS) for row in scenario.learned_costs))),
             TermBegan(1),
         ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
-from hascheduler.mirror.changes import BatchSeen, CalendarSeen, PauseSeen
+from hascheduler.mirror.changes import BatchSeen, NounSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, KeyedRetry, RetryAnswer, RetryKey
@@ -173,10 +173,14 @@ def _suspects_without_budget(replica: Replica) -> None:
     suspicion._note = lambda gap_ms, now: None  # type: ignore[method-assign]
 
 
+def _is_of(collection: Collection, seen: Any) -> bool:
+    return isinstance(seen, NounSeen) and seen.collection is collection and seen.noun is not None
+
+
 def _heeds_no_pause(replica: Replica) -> None:
     core: Any = replica.view.core
     fold = core._fold
-    core._fold = lambda seen, now: None if isinstance(seen, PauseSeen) else fold(seen, now)
+    core._fold = lambda seen, now: None if _is_of(Collection.PAUSES, seen) else fold(seen, now)
 
 
 def _takes_each_batch_for_over(replica: Replica) -> None:
@@ -199,8 +203,8 @@ def _hears_of_no_edited_calendar(replica: Replica) -> None:
     fold = core._fold
 
     def deaf(seen: Any, now: WallMs) -> None:
-        if isinstance(seen, CalendarSeen):
-            core._state.rules.calendars[seen.calendar.name] = seen.calendar
+        if _is_of(Collection.CALENDARS, seen):
+            core._state.rules.calendars[seen.id] = seen.noun
         else:
             fold(seen, now)
 
@@ -212,9 +216,9 @@ def _counts_days_from_one(replica: Replica) -> None:
     fold = core._fold
 
     def late(seen: Any, now: WallMs) -> None:
-        if isinstance(seen, CalendarSeen):
-            spans = tuple((first + 1, last + 1) for first, last in seen.calendar.include.spans)
-            seen = CalendarSeen(seen.calendar.model_copy(update={"include": Days(spans)}))
+        if _is_of(Collection.CALENDARS, seen):
+            spans = tuple((first + 1, last + 1) for first, last in seen.noun.include.spans)
+            seen = replace(seen, noun=seen.noun.model_copy(update={"include": Days(spans)}))
         fold(seen, now)
 
     core._fold = late
