@@ -204,7 +204,7 @@ def _hears_of_no_edited_calendar(replica: Replica) -> None:
 
     def deaf(seen: Any, now: WallMs) -> None:
         if _is_of(Collection.CALENDARS, seen):
-            core._state.rules.calendars[seen.id] = seen.noun
+            core.state.rules.calendars[seen.id] = seen.noun
         else:
             fold(seen, now)
 

@@ -152,7 +152,7 @@ class Stepper:
         if committer is None:
             self._decision_lag.clear()
             return
-        promised_at_ms = self.core.oldest_promise_at_ms
+        promised_at_ms = self.core.state.ledger.oldest_at()
         if promised_at_ms is not None:
             self._decision_lag.observe(max(now - promised_at_ms, 0), self.clock.mono_ms())
         if step.settled:

@@ -171,7 +171,7 @@ def running_now(scene: Scene) -> int:
 
 
 def ended(scene: Scene, at: int, count: int) -> tuple[Decision, ...]:
-    gone = [JobGone(id, JobState.SUCCEEDED) for id in scene.core.occupants("p")[:count]]
+    gone = [JobGone(id, JobState.SUCCEEDED) for id in scene.core.state.pool.occupants("p")[:count]]
     return scene.at(at, *gone).decisions
 
 

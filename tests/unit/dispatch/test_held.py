@@ -178,9 +178,9 @@ def test_dependencies_that_were_edited_by_hand_do_no_harm(edited: tuple[str, ...
     scene.at(2, JobGone("w", CANCELLED))
     assert scene.at(3, JobGone("a", state), JobGone("b", state), JobGone("c", state)).decisions == ()
     assert scene.at(4, waiting("w")).refetch == ("a", "b")
-    assert scene.core.dependencies == 2
+    assert scene.core.state.jobs.dependencies.count == 2
     assert scene.at(5, JobGone("a", OK), JobGone("b", OK)).decisions == (Dispatch("w", 1, "p"),)
-    assert scene.core.dependencies == 0
+    assert scene.core.state.jobs.dependencies.count == 0
 
 
 def test_why_says_what_it_waits_for_and_no_other_tenants_jobs() -> None:
@@ -215,7 +215,7 @@ def test_a_job_goes_on_once_the_database_says_that_all_jobs_of_its_batch_succeed
     assert explanation.blocks[0].because == "all jobs of 'batch:x' have ended, and their outcome is being read"
     assert scene.at(5).refetch == ()
     assert scene.at(6, BatchSeen(X, is_live=False)).decisions == (Dispatch("w", 1, "p"),)
-    assert scene.core.dependencies == 0
+    assert scene.core.state.jobs.dependencies.count == 0
 
 
 CASES: dict[str, tuple[list[Input], bool, tuple[Decision, ...]]] = {

@@ -38,7 +38,7 @@ def oldest(*seen: JobRef | JobGone, now: int = NOW) -> dict[str, int]:
     core = Dispatcher()
     for each in seen:
         core.step(WallMs(now), [JobSeen(each) if isinstance(each, JobRef) else each])
-    return {lane: (now - since_ms) // 1_000 for lane, since_ms in core.oldest_waits().items()}
+    return {lane: (now - since_ms) // 1_000 for lane, since_ms in core.state.queue.waits.oldest().items()}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_many_kinds_that_are_begun_anew_are_counted_once(monkeypatch: pytest.Mon
     core = Dispatcher(DispatchConfig())
     core.step(NOW, [JobSeen(job(str(number), 10, definition=f"d{number}")) for number in range(30)])
     core.step(NOW, [JobGone(str(number), JobState.CANCELLED) for number in range(30)])
-    assert core.oldest_waits() == {}
+    assert core.state.queue.waits.oldest() == {}
 
 
 def core_of(*definitions: Definition, preset: str = "balanced") -> Dispatcher:
@@ -112,7 +112,7 @@ def test_jobs_that_come_and_go_behind_one_that_is_stuck_leave_nothing_behind() -
         id, target = f"j{number}", "tu"[number % 2]
         key = f"key{number % 3 and number}"
         core.step(wall(0), [JobSeen(make_job(id, target=target, fairness_key=key)), JobGone(id, JobState.CANCELLED)])
-    queue = core._state.queue
+    queue = core.state.queue
     buckets = [bucket for class_queue in queue._class_queues.values() for bucket in class_queue.buckets()]
     assert len(buckets) < 500
     assert sum(len(bucket.jobs()) for bucket in buckets) < 1_000
@@ -130,8 +130,8 @@ def test_lanes_and_demands_that_nobody_uses_any_more_are_forgotten(monkeypatch: 
         job = make_job(f"j{number}", lane=f"lane{number}", resources=(("cpu", number),))
         core.step(wall(0), [JobSeen(job), JobGone(job.id, JobState.CANCELLED)])
     core.step(wall(0), [JobSeen(make_job("next")), JobSeen(make_job("last", submitted_at_ms=wall(5)))])
-    queue = core._state.queue
-    assert max(len(queue._class_queues), len(queue._lane_tiers), len(core._state.classes)) < 300
+    queue = core.state.queue
+    assert max(len(queue._class_queues), len(queue._lane_tiers), len(core.state.classes)) < 300
     for ended, expected in (("runs", "next"), ("next", "last")):
         assert dispatched(core, JobGone(ended, JobState.SUCCEEDED)) == [expected]
 

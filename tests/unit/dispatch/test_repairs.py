@@ -213,14 +213,14 @@ def missed(*ids: str, slots: int = 4) -> Scene:
 
 def test_a_processor_that_rests_is_tried_with_one_job_at_a_time() -> None:
     scene = missed("a", "b", "c")
-    assert scene.core.rests == {"p": Rest(3, 1, wall(MISSED_MS + RESTS_MS[0]))}
+    assert scene.core.state.pool.rests == {"p": Rest(3, 1, wall(MISSED_MS + RESTS_MS[0]))}
     until_ms = MISSED_MS + RESTS_MS[0]
     assert scene.at(until_ms - 1).decisions == ()
     assert scene.at(until_ms).decisions == (Dispatch("a", 2, "p"),)
     scene.at(until_ms, *jobs(dispatched("a", "p", rev=4, attempt=2, unstarted=1, dispatched_at_ms=wall(until_ms))))
     step = scene.at(until_ms + 1, *jobs(running("a", "p", rev=5, attempt=2, unstarted=1)))
     assert step.decisions == (Dispatch("b", 2, "p"), Dispatch("c", 2, "p"))
-    assert scene.core.rests == {}
+    assert scene.core.state.pool.rests == {}
 
 
 def test_a_job_that_no_processor_takes_up_fails_at_a_limit() -> None:
@@ -243,8 +243,8 @@ def test_the_next_leader_knows_who_rests() -> None:
     standby.at(MISSED_MS, *jobs(recalled("j")))
     replayed = Dispatcher(CONFIG)
     step = replayed.step(wall(MISSED_MS), list(leader.core.state_snapshot(wall(MISSED_MS))))
-    assert (step.decisions, replayed.rests) == ((), leader.core.rests)
-    assert standby.core.rests == leader.core.rests
+    assert (step.decisions, replayed.state.pool.rests) == ((), leader.core.state.pool.rests)
+    assert standby.core.state.pool.rests == leader.core.state.pool.rests
     assert standby.at(MISSED_MS, TermBegan(2)).decisions == ()
 
 
