@@ -38,7 +38,7 @@ class ProcessorHealth:
     def not_ready(self) -> str:
         if self.draining.is_set():
             return DRAINING
-        if not self.heartbeat.registered:
+        if self.heartbeat.registered_offer is None:
             return NOT_REGISTERED
         if not self.fence.trusted:
             return FENCED

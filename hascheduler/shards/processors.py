@@ -93,14 +93,14 @@ class ManyShardProcessor:
     def _offer(self) -> None:
         freed, self._freed = self._free.freed - self._freed, self._free.freed
         loads = {
-            shard: ShardLoad(processor.offered, processor.load, processor.take_most_load())
+            shard: ShardLoad(processor.heartbeat.slots, processor.load, processor.take_most_load())
             for shard, processor in self._served.items()
         }
         now_ms = self.clock.mono_ms()
         offers = self._offers.next(now_ms, loads, freed=freed)
         holder = self._resource_holder(now_ms)
         for shard, processor in self._served.items():
-            processor.offer(offers[shard], self.resources if shard == holder else NO_RESOURCES)
+            processor.heartbeat.offer(offers[shard], self.resources if shard == holder else NO_RESOURCES)
 
     def _resource_holder(self, now_ms: int) -> int | None:
         """Return the shard that is offered the resources; None while they pass to the next one."""
@@ -108,8 +108,8 @@ class ManyShardProcessor:
         if not self.resources or len(shards) == 1:
             return shards[0]
         here = self._served[shards[self._round.place]]
-        users = here.held if here.health.fence_open or here.load else ()
-        is_registered = here.offer_is_registered or not here.health.fence_open
+        users = here.attempts.keys if here.health.fence_open or here.load else ()
+        is_registered = here.heartbeat.offer_is_registered or not here.health.fence_open
         place = self._round.next(now_ms, len(shards), users=users, is_registered=is_registered)
         return None if place is None else shards[place]
 

@@ -132,7 +132,7 @@ class _RevivedUnderItsOldNumber(Around):
 
 
 def _no_renew_deadline(replica: Replica) -> None:
-    elector = replica._leader._elector
+    elector = replica.leader._elector
     patient = copy(elector._config)
     object.__setattr__(patient, "renew_deadline_ms", 10**9)
     elector._config = patient
@@ -149,11 +149,11 @@ def _decides_before_the_barrier(replica: Replica) -> None:
     async def delivered(seq: int) -> None:
         return
 
-    replica._leader._delivered = delivered  # type: ignore[method-assign]
+    replica.leader._delivered = delivered  # type: ignore[method-assign]
 
 
 def _runs_duplicates(processor: Processor) -> None:
-    attempts = processor._attempts
+    attempts = processor.attempts
     hold = attempts.hold
 
     async def hold_again(key: Any) -> Any:
