@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(kw_only=True)
 class FactRouter:
-    """`loop.feeder.FactSink` and `loop.stepper.StreamProgress`. Owner of how far the inbox has everything written.
+    """`loop.feeder.FactSink`. Owner of how far the inbox has everything written.
 
     ``ended`` wakes requests that wait for the end of a job, ``dispatched`` those that wait for work of a processor. If
     ``leases_streamed`` is False, replicas with other settings left the leases in the stream, and they are ignored.
@@ -51,10 +51,6 @@ class FactRouter:
     dispatched: Waiters
     leases_streamed: bool
     seen_through_ms: MonoMs | None = field(default=None, init=False)
-
-    @property
-    def listening(self) -> bool:
-        return self.heartbeat.fresh
 
     def latency_sensitive(self) -> bool:
         waited_for = self.ended.names or self.dispatched.names or self.events.followers

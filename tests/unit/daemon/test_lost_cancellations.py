@@ -17,7 +17,7 @@ from hascheduler.errors import BrokerUnavailable, StoreUnavailable
 from hascheduler.lifecycle import _prepared
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.ports import Confirm, Delivery, StopRequests
-from hascheduler.processor.attempt_loops import StopPoller
+from hascheduler.processor.attempt_loops import repeat, stop_request_lookup
 from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, Phase
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.heartbeat import Heartbeat, SelfFence
@@ -121,7 +121,7 @@ async def stop_poller(driver: Driver) -> None:
     attempt = await attempts.hold(("a", 1))
     assert attempt is not None
     attempt.phase = Phase.RUNNING
-    await StopPoller(port(driver, StopRequests(frozenset(), frozenset())), CONFIG, attempts).run()
+    await repeat(stop_request_lookup, port(driver, StopRequests(frozenset(), frozenset())), CONFIG, attempts)
 
 
 async def finish(driver: Driver) -> None:
