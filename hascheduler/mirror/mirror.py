@@ -76,7 +76,8 @@ class Mirror:
     def __init__(self) -> None:
         self._nouns: dict[Collection, dict[str, Any]] = {collection: {} for collection in TABLES}
         self._journal: dict[str, JournalHead] = {}
-        self._quarantine: OrderedDict[tuple[Collection, str], str] = OrderedDict()
+        self.quarantine: OrderedDict[tuple[Collection, str], str] = OrderedDict()
+        """Why each unreadable document is left out, oldest first; at most `QUARANTINE_MAX`."""
         self._wanted: dict[tuple[Collection, str], None] = {}
         self._fetching: dict[tuple[Collection, str], None] = {}
         self._digest = Digest()
@@ -97,11 +98,6 @@ class Mirror:
     def journal_head(self, name: str) -> JournalHead | None:
         """Return the newest journal entry that the stream has delivered."""
         return self._journal.get(name)
-
-    @property
-    def quarantine(self) -> Mapping[tuple[Collection, str], str]:
-        """Why each unreadable document is left out, oldest first; at most `QUARANTINE_MAX`."""
-        return self._quarantine
 
     @property
     def digest(self) -> str:
@@ -158,7 +154,7 @@ class Mirror:
         table = TABLES[collection]
         if not isinstance(change.id, str) or not change.id:
             if operation is _DELETE:
-                self._quarantine.pop((collection, _shown(change.id)), None)
+                self.quarantine.pop((collection, _shown(change.id)), None)
             else:
                 self._set_aside(change, f"_id: a {type(change.id).__name__}; expected a text", facts)
             return
@@ -283,8 +279,8 @@ class Mirror:
     def _put(self, table: Table, key: tuple[Collection, str], fields: Mapping[str, Any], facts: list[Seen]) -> None:
         collection, id = key
         noun = table.decode(id, fields)
-        if self._quarantine:
-            self._quarantine.pop(key, None)
+        if self.quarantine:
+            self.quarantine.pop(key, None)
         nouns = self._nouns[collection]
         known = nouns.get(id)
         if known is not None and (table.revision(noun) < table.revision(known) or noun == known):
@@ -316,7 +312,7 @@ class Mirror:
 
         Report it even if it was never seen: the core may have promised it.
         """
-        self._quarantine.pop(key, None)
+        self.quarantine.pop(key, None)
         self._wanted.pop(key, None)
         # A read that began before this must not bring the document back.
         self._fetching.pop(key, None)
@@ -328,9 +324,9 @@ class Mirror:
 
     def _set_aside(self, change: Change, reason: str, facts: list[Seen]) -> None:
         id = _shown(change.id)
-        self._quarantine[(change.collection, id)] = reason
-        while len(self._quarantine) > QUARANTINE_MAX:
-            self._quarantine.popitem(last=False)
+        self.quarantine[(change.collection, id)] = reason
+        while len(self.quarantine) > QUARANTINE_MAX:
+            self.quarantine.popitem(last=False)
         facts.append(Quarantined(change.collection, id, reason))
 
 
