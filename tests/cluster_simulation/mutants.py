@@ -132,7 +132,7 @@ class _RevivedUnderItsOldNumber(Around):
 
 
 def _no_renew_deadline(replica: Replica) -> None:
-    elector = replica.leader._elector
+    elector = replica.leader.elector
     patient = copy(elector._config)
     object.__setattr__(patient, "renew_deadline_ms", 10**9)
     elector._config = patient
