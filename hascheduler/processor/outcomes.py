@@ -225,7 +225,9 @@ _T = TypeVar("_T")
 _PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6, 2.0)
 
 
-async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, retry_while: Callable[[], bool]) -> _T:
+async def until_answered(
+    ask: Callable[[], Awaitable[_T]], doing: str, *, retry_while: Callable[[], bool] = lambda: True
+) -> _T:
     """Return what ``ask`` returns, and ask again after each unknown answer while ``retry_while`` returns True.
 
     Then raise the last `WorldError`. If ``retry_while`` stays True, the cancellation by the drain ends it.
@@ -241,7 +243,3 @@ async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, retry_
             log.warning("write_unknown", doing=doing, tries=tries, error=str(error))
         leave_if_cancelled()
         await asyncio.sleep(uniform(0, _PAUSES_S[min(tries, len(_PAUSES_S)) - 1]))  # noqa: S311  # jitter, no secret
-
-
-def always() -> bool:
-    return True

@@ -22,7 +22,7 @@ from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, Phase
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.processor.intake import Intake
-from hascheduler.processor.outcomes import always, until_answered
+from hascheduler.processor.outcomes import until_answered
 from hascheduler.rabbitmq.connection import BrokerConnection, Session
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from tests.unit.daemon.happenings import log_of
@@ -129,7 +129,7 @@ async def finish(driver: Driver) -> None:
         await driver.call()
         raise StoreUnavailable("down")
 
-    await until_answered(ask, "finish", retry_while=always)
+    await until_answered(ask, "finish")
 
 
 class Endless(Port):
