@@ -291,7 +291,7 @@ class Leader:
         self._committer = committer
         self.observer.deciding(term)
         self.inbox.put_now(TermBegan(term, reapplied))
-        self.metrics.took_over(self.clock.mono_ms() - won_at)
+        self.metrics.takeover.set((self.clock.mono_ms() - won_at) / 1_000)
         log.info(
             "leading", term=term, seq=fence.began.seq, reapplied=len(reapplied), took_ms=self.clock.mono_ms() - won_at
         )

@@ -83,7 +83,7 @@ class StandstillWatch:
                 sign_of=replica_id,
                 no_suspicion_for_ms=resting_ms,
             )
-            self.metrics.suspected("wrong" if comeback is Comeback.WRONG else "right")
+            self.metrics.suspicions.labels("wrong" if comeback is Comeback.WRONG else "right").inc()
 
     def gone(self, replica_id: str) -> None:
         """Forget that replica: its record was removed, or has expired."""
@@ -153,7 +153,7 @@ class StandstillWatch:
                 silent_ms=self._suspicion.silent_ms(now),
                 threshold_ms=self._suspicion.threshold_ms(now),
             )
-            self.metrics.suspected("suspected")
+            self.metrics.suspicions.labels("suspected").inc()
         self.leader.holder_stalled(lease.holder)
 
     async def _watch_own_loop(self) -> None:

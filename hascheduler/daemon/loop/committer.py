@@ -155,13 +155,13 @@ class Committer:
             if settlement is not Settlement.DONE:
                 continue
             if isinstance(decision, Fire):
-                self.metrics.concluded(Verdict.FIRED, 1)
-                self.metrics.fired(now - self.due_ms(decision))
+                self.metrics.verdicts.labels(Verdict.FIRED.value).inc()
+                self.metrics.fire_lag.observe(max(now - self.due_ms(decision), 0) / 1_000)
             elif isinstance(decision, RecordVerdict):
-                self.metrics.concluded(decision.run.verdict, decision.run.count)
+                self.metrics.verdicts.labels(decision.run.verdict.value).inc(decision.run.count)
 
     def _count_unstorable(self, fire: Fire) -> None:
-        self.metrics.concluded(Verdict.UNSTORABLE, 1)
+        self.metrics.verdicts.labels(Verdict.UNSTORABLE.value).inc()
         self._unstorable += 1
         if self._unstorable.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
             reason = "the job is too large to store; check the payload of its schedule"

@@ -126,7 +126,7 @@ class Publisher:
             except asyncio.QueueFull:
                 dropped += 1
         if dropped:
-            self.metrics.dropped(dropped)
+            self.metrics.publishes.labels("dropped").inc(dropped)
             log.warning("publish_queue_full", dropped=dropped)
 
     @property
