@@ -294,6 +294,6 @@ class Replica:
             marks=self._digests.published,
             last_check=self._invariants.last_check,
             decision_lag_ms=self.stepper.decision_lag_ms,
-            broker_accepting=self._publisher.accepting,
+            broker_accepting=self._publisher.transport.accepting,
             zone_data=ZONE_DATA_VERSION,
         )

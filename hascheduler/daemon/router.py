@@ -53,7 +53,7 @@ class FactRouter:
     seen_through_ms: MonoMs | None = field(default=None, init=False)
 
     def latency_sensitive(self) -> bool:
-        waited_for = self.ended.names or self.dispatched.names or self.events.followers
+        waited_for = self.ended.by_name or self.dispatched.by_name or self.events.followers
         return self.leader.in_term or bool(waited_for)
 
     async def take(self, folded: Folded) -> None:
@@ -81,7 +81,7 @@ class FactRouter:
                         self.lease_seen(lease)
                 case NounSeen(Collection.REPLICAS, replica_id, None):
                     self.heartbeat.gone(replica_id)
-                    self.standstill.gone(replica_id)
+                    self.standstill.suspicion.gone(replica_id)
                 case NounSeen(Collection.REPLICAS, replica_id, replica):
                     self.heartbeat.seen(replica)
                     self.standstill.sign_seen(replica_id)
@@ -102,7 +102,7 @@ class FactRouter:
 
     async def restarted(self) -> None:
         self.leader.restarted()
-        self.standstill.restarted()
+        self.standstill.suspicion.restarted()
         self.event_tail.restarted()
         self.digests.restarted()
         self.ended.notify_all()

@@ -252,7 +252,7 @@ class ReplicaView:
             decision_lag_ms=self.stepper.decision_lag_ms,
             loop_age_ms=self.clock.mono_ms() - self.stepper.turned_at_ms,
             quarantined=len(self._unreadable()),
-            broker_accepting=self.publisher.accepting,
+            broker_accepting=self.publisher.transport.accepting,
             jobs=mirror.live_counts.jobs,
             jobs_of_definition=mirror.live_counts.of_definition,
             jobs_of_lane=mirror.live_counts.of_lane,

@@ -8,7 +8,7 @@ import structlog
 from hascheduler.errors import WorldError
 from hascheduler.ports import Clock, Deliveries, WorkStore
 from hascheduler.processor.attempt_loops import overdue_report, progress_report, repeat, stop_request_lookup
-from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, StopReason
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, ProcessSlots, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.handlers import Handlers
@@ -16,7 +16,6 @@ from hascheduler.processor.health import ProcessorHealth
 from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.processor.intake import Intake
 from hascheduler.processor.runner import Runner
-from hascheduler.processor.slots import ProcessSlots
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 

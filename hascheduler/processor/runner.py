@@ -16,7 +16,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import AttemptOutcome, Clock, Delivery, FinishAnswer, HandlerProgress, StartedJob, WorkStore
-from hascheduler.processor.attempts import Acknowledgements, HeldAttempt, HeldAttempts, Phase, StopReason
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempt, HeldAttempts, Phase, ProcessSlots, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.handlers import Handlers, JobContext
@@ -32,7 +32,6 @@ from hascheduler.processor.outcomes import (
     until_answered,
     with_cause,
 )
-from hascheduler.processor.slots import ProcessSlots
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import (
     JOB_ATTEMPT,

@@ -28,9 +28,9 @@ from hascheduler.lifecycle import in_time
 from hascheduler.model.processor import id_in_shard
 from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.ports import Clock
+from hascheduler.processor.attempts import ProcessSlots
 from hascheduler.processor.health import DRAINING, NOT_REGISTERED
 from hascheduler.processor.processor import Processor
-from hascheduler.processor.slots import ProcessSlots
 from hascheduler.shards.offers import ResourceRound, ShardLoad, SlotOffers
 
 log = structlog.get_logger(__name__)

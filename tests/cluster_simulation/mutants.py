@@ -168,7 +168,7 @@ _LEADERS = ("kill_leader", "pause_leader", "cut_leader_from_database")
 
 def _suspects_without_budget(replica: Replica) -> None:
     """Wrong suspicions cost nothing, and the leaders' lateness teaches nothing."""
-    suspicion = replica._standstill._suspicion
+    suspicion = replica._standstill.suspicion
     suspicion._was_wrong = lambda now: None  # type: ignore[method-assign]
     suspicion._note = lambda gap_ms, now: None  # type: ignore[method-assign]
 

@@ -328,7 +328,7 @@ class Leader:
             before_ms = WallMs(self.clock.wall_ms() - self.config.journal_retention_ms)
             try:
                 # The newest entry stays in any case: the next leader's seq and term follow from it.
-                await self.journal.trim(self.config.scheduler, committer.applied_through - 1, before_ms)
+                await self.journal.trim(self.config.scheduler, committer.account.applied_through - 1, before_ms)
             except StoreUnavailable as error:
                 log.info("journal_trim_failed", error=str(error))
 

@@ -67,11 +67,7 @@ class Committer:
         self._to_apply: asyncio.Queue[tuple[JournalEntry, bool, frozenset[Decision]]] = asyncio.Queue(maxsize=1)
         self._room = asyncio.Event()
         self._room.set()
-        self._account = _OpenEntries(self.fence.began.seq)
-
-    @property
-    def applied_through(self) -> int:
-        return self._account.applied_through
+        self.account = OpenEntries(self.fence.began.seq)
 
     async def ready(self) -> bool:
         """Wait, for a bounded time, until `submit` has room, and return True if it has."""
@@ -88,9 +84,6 @@ class Committer:
         """Take a batch. The caller is the only one that submits, and `ready` has just returned True."""
         self._to_journal.put_nowait(_SubmittedBatch(decisions, majority))
         self._room.clear()
-
-    def settled(self, decisions: Sequence[Decision]) -> None:
-        self._account.settle(decisions)
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait until everything submitted has been applied and handed on, and return True if that happened in time."""
@@ -116,11 +109,11 @@ class Committer:
             self._room.set()
             with self.metrics.journal_append_seconds.time():
                 answer = await self.fence.append(
-                    work.decisions, self._account.applied_through, self.clock.wall_ms(), self.trusted
+                    work.decisions, self.account.applied_through, self.clock.wall_ms(), self.trusted
                 )
             if isinstance(answer, Deposed):
                 return answer
-            new = self._account.open(answer)
+            new = self.account.open(answer)
             self.metrics.journaled(new)
             if self.observer is not None:
                 self.observer.journaled(self.fence.term)
@@ -189,7 +182,7 @@ async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority
         return settlements
 
 
-class _OpenEntries:
+class OpenEntries:
     """Owner of the entries that still have unsettled decisions."""
 
     def __init__(self, began_seq: int) -> None:

@@ -135,7 +135,7 @@ class Stepper:
         if promised_at_ms is not None:
             self._decision_lag.observe(max(now - promised_at_ms, 0), self.clock.mono_ms())
         if step.settled:
-            committer.settled(step.settled)
+            committer.account.settle(step.settled)
         if step.decisions:
             self.decided(step.decisions)
             committer.submit(step.decisions, majority=step.retried)

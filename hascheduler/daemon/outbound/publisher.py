@@ -129,11 +129,6 @@ class Publisher:
             self.metrics.publishes.labels("dropped").inc(dropped)
             log.warning("publish_queue_full", dropped=dropped)
 
-    @property
-    def accepting(self) -> bool:
-        """Return True if the broker accepts messages now."""
-        return self.transport.accepting
-
     async def drained(self, timeout_s: float) -> bool:
         """Wait until everything offered has been published or given up, and return True if that happened in time."""
         return await in_time(self._queue.join(), timeout_s)

@@ -282,16 +282,16 @@ async def test_a_term_ends_when_another_leaders_entry_is_met(database: MemoryDat
 
 async def test_applied_through_stops_before_the_first_entry_that_is_not_settled() -> None:
     async with pipeline() as one:
-        assert one.committer.applied_through == 1  # its own beginning
+        assert one.committer.account.applied_through == 1  # its own beginning
         await one.commit(A, B)
         await one.commit(C)
-        assert one.committer.applied_through == 1
-        one.committer.settled([C])
-        assert one.committer.applied_through == 1
-        one.committer.settled([A])
-        assert one.committer.applied_through == 1
-        one.committer.settled([B])
-        assert one.committer.applied_through == 3
+        assert one.committer.account.applied_through == 1
+        one.committer.account.settle([C])
+        assert one.committer.account.applied_through == 1
+        one.committer.account.settle([A])
+        assert one.committer.account.applied_through == 1
+        one.committer.account.settle([B])
+        assert one.committer.account.applied_through == 3
 
 
 def bookkeeper(core: Dispatcher, connection: MemoryConnection, term: int | None) -> CostCheckpoint:
