@@ -66,7 +66,7 @@ class ProcessorParts:
             processor: Processor | ManyShardProcessor = self._serving(config, index)
         else:
             processor = self._of_several(config, layout.shards, liveness)
-        self.metrics.watch(processor.health)
+        self.metrics.watch(processor.health.gauges)
         return processor
 
     def _of_several(
