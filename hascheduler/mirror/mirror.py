@@ -85,7 +85,7 @@ class Mirror:
         """The partitions held silently."""
         self._events: list[Event] = []
         self._marks: list[Mark] = []
-        self.live_counts = LiveCounts()
+        self._live_counts = LiveCounts()
         self.ahead = 0
         """How many documents were folded that may be ahead of the stream."""
 
@@ -98,6 +98,11 @@ class Mirror:
     def journal_head(self, name: str) -> JournalHead | None:
         """Return the newest journal entry that the stream has delivered."""
         return self._journal.get(name)
+
+    @property
+    def live_counts(self) -> LiveCounts:
+        """Return the counts of live documents, to be read before the next fold."""
+        return self._live_counts.added_up()
 
     @property
     def digest(self) -> str:
@@ -203,9 +208,9 @@ class Mirror:
             for noun in self._nouns[collection].values():
                 partition = partition_of(_tenant_of(collection, noun))
                 if partition in silent & changed:
-                    self.live_counts.replaced(collection, noun, None)
+                    self._live_counts.replaced(collection, noun, None)
                 elif partition in changed:
-                    self.live_counts.replaced(collection, None, noun)
+                    self._live_counts.replaced(collection, None, noun)
 
     def _is_of_silent(self, change: Change) -> bool:
         """Return True if the change is of a job or schedule in a partition held silently, as far as it tells."""
@@ -222,7 +227,7 @@ class Mirror:
                 None if noun is None or partition_of(_tenant_of(collection, noun)) in self.silent_partitions else noun
                 for noun in (before, after)
             )
-        self.live_counts.replaced(collection, before, after)
+        self._live_counts.replaced(collection, before, after)
 
     def _mark(self, change: Change) -> None:
         replica = self._nouns[_REPLICAS].get(str(change.id))
