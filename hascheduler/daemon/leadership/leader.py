@@ -12,7 +12,6 @@ has nothing left to repair.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 
 import structlog
@@ -28,6 +27,7 @@ from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.dispatch.inputs import TermBegan, TrustLost
 from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
 from hascheduler.errors import InvalidInput, StoreOverloaded, StoreUnavailable
+from hascheduler.lifecycle import in_time
 from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClaimStore, Clock, Journal, LeaseStore
@@ -224,11 +224,7 @@ class Leader:
     async def _pause(self) -> None:
         now = self.clock.mono_ms()
         pause_ms = max(self.elector.wake_at_ms(now) - now, 0) if self.can_lead() else _CANNOT_LEAD_PAUSE_MS
-        try:
-            async with asyncio.timeout(min(max(pause_ms, 5), self.config.retry_period_ms) / 1000):
-                await self._news.wait()
-        except TimeoutError:
-            pass
+        await in_time(self._news.wait(), min(max(pause_ms, 5), self.config.retry_period_ms) / 1000)
         self._news.clear()
         if not self.elector.observed:
             await self._first_read()
@@ -367,14 +363,8 @@ class Leader:
             self._handed_over.clear()
             self._handing_over = True
             self._news.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._handed_over_within_s):
-                await self._handed_over.wait()
-
-    @property
-    def _handed_over_within_s(self) -> float:
-        """Return the time for a renewal without an answer, the end of the term, and a release without an answer."""
-        return 2 * self.config.retry_period_ms / 1000 + _HANDOVER_S
+        # A renewal without an answer, the end of the term, and a release without an answer.
+        await in_time(self._handed_over.wait(), 2 * self.config.retry_period_ms / 1000 + _HANDOVER_S)
 
     async def _release(self) -> None:
         attempt = self.elector.release(self.clock.mono_ms(), self.clock.wall_ms())

@@ -26,6 +26,7 @@ from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, RecordVerdict, Settlement
 from hascheduler.dispatch.inputs import Settled
+from hascheduler.lifecycle import in_time
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import ClaimStore, Clock, JournalEntry
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
@@ -71,14 +72,7 @@ class Committer:
 
     async def ready(self) -> bool:
         """Wait, for a bounded time, until `submit` has room, and return True if it has."""
-        if self._room.is_set():
-            return True
-        try:
-            async with asyncio.timeout(_READY_TIMEOUT_S):
-                await self._room.wait()
-        except TimeoutError:
-            return False
-        return True
+        return self._room.is_set() or await in_time(self._room.wait(), _READY_TIMEOUT_S)
 
     def submit(self, decisions: tuple[Decision, ...], *, majority: bool) -> None:
         """Take a batch. The caller is the only one that submits, and `ready` has just returned True."""
