@@ -51,6 +51,7 @@ class Replica:
 
     def __init__(self, config: ReplicaConfig, ports: ReplicaPorts) -> None:
         self._config = config
+        self.scheduler = config.scheduler
         self._stopping = asyncio.Event()
         self._arrival_listeners: list[Callable[[JobRef], None]] = []
         self.http_endpoint = ""
@@ -225,10 +226,6 @@ class Replica:
     def is_out_of_touch(self) -> bool:
         """Return `Leader.is_out_of_touch`: this process then greets no connection."""
         return self.leader.is_out_of_touch()
-
-    @property
-    def scheduler(self) -> str:
-        return self._config.scheduler
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
         """Return what the mirror has of that collection, by name; read it before the next await."""

@@ -7,6 +7,7 @@ request does, and there is room for `WAITERS_MAX`.
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 from hascheduler.errors import Overloaded
 
@@ -66,13 +67,11 @@ class Waiters:
 
     def notify_all(self) -> None:
         """Wake every waiter, as the stream has a gap: each request checks for itself."""
-        for waiters in self.by_name.values():
-            for waiter in waiters:
-                waiter.notify()
+        for waiter in chain.from_iterable(self.by_name.values()):
+            waiter.notify()
 
     def close(self) -> None:
         """End every wait, as this replica ends."""
         self._open = False
-        for waiters in self.by_name.values():
-            for waiter in waiters:
-                waiter.close()
+        for waiter in chain.from_iterable(self.by_name.values()):
+            waiter.close()
