@@ -14,8 +14,8 @@ from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.mongo.work.store import MongoWorkStore, count_servers
 from hascheduler.ports import Clock, Deliveries
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.processor.attempts import ProcessSlots
 from hascheduler.processor.handler_loop import HandlerLoop
-from hascheduler.processor.slots import ProcessSlots
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.settings import Settings
 from hascheduler.shards.home import LayoutStore, stored_layout
@@ -66,7 +66,7 @@ class ProcessorParts:
             processor: Processor | ManyShardProcessor = self._serving(config, index)
         else:
             processor = self._of_several(config, layout.shards, liveness)
-        self.metrics.watch(processor.health)
+        self.metrics.watch(processor.health.gauges)
         return processor
 
     def _of_several(

@@ -9,7 +9,7 @@ from prometheus_client.samples import Sample
 from docs.generate.markdown import code, head, table
 from hascheduler.ports import Gauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
-from hascheduler.telemetry.metrics_processor import ProcessorMetrics
+from hascheduler.telemetry.metrics_processor import ProcessorGauges, ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import NAMESPACE, new_registry
 
@@ -21,18 +21,12 @@ the largest. Labels with names that callers choose have a limited number of valu
 """
 
 
-class _Idle:
-    """A processor that does nothing."""
-
-    running, slots, parked, fence_open, heartbeat_age_ms = 0, 1, 0, True, 0
-
-
 def page() -> str:
     replica, processor = new_registry(), new_registry()
     ReplicaMetrics(replica)
     HttpMetrics(replica)
     replica.register(ReplicaGauges(lambda: {"": _gauges()}))
-    ProcessorMetrics(processor).watch(_Idle())
+    ProcessorMetrics(processor).watch(lambda: ProcessorGauges(0, 1, 0, fence_open=True, heartbeat_age_ms=0))
     parts = [head("Metrics", "hascheduler/telemetry", _INTRO)]
     for title, registry in (("Replicas", replica), ("Processors", processor)):
         parts += [f"## {title}\n", table(("metric", "type", "labels", "meaning"), sorted(_rows(registry)))]

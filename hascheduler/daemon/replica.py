@@ -51,6 +51,7 @@ class Replica:
 
     def __init__(self, config: ReplicaConfig, ports: ReplicaPorts) -> None:
         self._config = config
+        self.scheduler = config.scheduler
         self._stopping = asyncio.Event()
         self._arrival_listeners: list[Callable[[JobRef], None]] = []
         self.http_endpoint = ""
@@ -60,15 +61,15 @@ class Replica:
 
         # In: the stream fills the mirror and the core's inbox.
         self._heartbeat = ReplicaHeartbeat(config, ports.board, clock)
-        self._feeder = Feeder(ports.source, self._heartbeat, clock, batch_delay(PER_CHANGE_MS))
+        self.feeder = Feeder(ports.source, self._heartbeat, clock, batch_delay(PER_CHANGE_MS))
         self._inbox = Inbox()
-        readiness = Readiness(self._feeder, self._heartbeat, clock)
+        readiness = Readiness(self.feeder, self._heartbeat, clock)
 
         # Leading: the lease, the term, and the reports on both.
         spans = MessageSpans(ports.tracer, ports.traces)
         self._publisher = Publisher(ports.transport, self._inbox, spans, metrics, ports.fallback)
         self._failovers = FailoverReporter(config.scheduler, config.replica_id, clock, metrics, ports.failovers)
-        self._leader = Leader(
+        self.leader = Leader(
             config,
             Elector(config.election, clock.mono_ms()),
             leases=ports.leases,
@@ -79,28 +80,28 @@ class Replica:
             clock=clock,
             can_lead=readiness.can_lead,
             clock_trusted=clock.is_trusted,
-            hurry=self._feeder.hurry,
-            due_ms=self._feeder.due_ms,
+            hurry=self.feeder.hurry,
+            due_ms=self.feeder.due_ms,
             metrics=metrics,
             observer=self._failovers,
         )
         ports.liveness.silence_while(self.is_out_of_touch)
-        self._probe = LeaderProbe(config.replica_id, self._leader.holder_died, ports.wait_for_death)
+        self._probe = LeaderProbe(config.replica_id, self.leader.holder_died, ports.wait_for_death)
         self._standstill = StandstillWatch(
             config,
-            self._leader,
+            self.leader,
             clock,
             greets_in_time=ports.greets_in_time,
             beat_now=self._heartbeat.barrier,
-            rounds=lambda: self._stepper.rounds,
+            rounds=lambda: self.stepper.rounds,
             metrics=metrics,
         )
         self._processor_probe = ProcessorProbe(self._inbox.put_now, ports.wait_for_death)
 
         # Out: events of jobs, and requests that wait for them.
         self.events = EventLog()
-        self._event_tail = EventTail(self.events, self._feeder, ports.source)
-        self._event_publisher = EventPublisher(self.events, ports.exchange, self._leader.leads)
+        self._event_tail = EventTail(self.events, self.feeder, ports.source)
+        self._event_publisher = EventPublisher(self.events, ports.exchange, self.leader.leads)
         self._ended, self._dispatched = Waiters(), Waiters()
 
         # The core, the loop that turns it, and the records of it.
@@ -110,23 +111,23 @@ class Replica:
             events=self.events,
             nouns=self.nouns,
             pending=core.pending,
-            leading=self._leader.leads,
+            leading=self.leader.leads,
             clock=clock,
             metrics=metrics,
             shards=config.dispatch.part[1],
         )
-        recorder = Recorder(core, clock, term=self._leader.deciding_term)
+        recorder = Recorder(core, clock, term=self.leader.deciding_term)
         self._checkpoint = CostCheckpoint(
-            core, ports.accounts, clock, name=config.scheduler, term=self._leader.deciding_term
+            core, ports.accounts, clock, name=config.scheduler, term=self.leader.deciding_term
         )
-        self._digests = DigestCheck(config.replica_id, __version__, clock, self._feeder, lambda: self.lease_holder)
+        self._digests = DigestCheck(config.replica_id, __version__, clock, self.feeder, lambda: self.lease_holder)
         self._router = FactRouter(
             scheduler=config.scheduler,
             replica_id=config.replica_id,
-            feeder=self._feeder,
+            feeder=self.feeder,
             heartbeat=self._heartbeat,
             inbox=self._inbox,
-            leader=self._leader,
+            leader=self.leader,
             probe=self._probe,
             standstill=self._standstill,
             checkpoint=self._checkpoint,
@@ -138,17 +139,18 @@ class Replica:
             dispatched=self._dispatched,
             leases_streamed=ports.leases_streamed,
         )
-        self._attempts = AttemptMetrics(metrics, self._leader.leads)
-        self._stepper = Stepper(
+        self._attempts = AttemptMetrics(metrics, self.leader.leads)
+        self.stepper = Stepper(
             core=core,
             heartbeats=Heartbeats(config.heartbeat_timeout_ms, config.retry_period_ms),
             inbox=self._inbox,
             publisher=self._publisher,
             recorder=recorder,
             clock=clock,
-            active_committer=self._leader.active_committer,
-            stream=self._router,
-            want=self._feeder.want,
+            active_committer=self.leader.active_committer,
+            own_heartbeat=self._heartbeat,
+            seen_through_ms=lambda: self._router.seen_through_ms,
+            want=self.feeder.want,
             seen=self._core_has_seen,
             decided=self._attempts.decided,
             metrics=metrics,
@@ -161,20 +163,20 @@ class Replica:
             if ports.leases_streamed
             else LeasePoller(
                 ports.leases,
-                self._leader,
+                self.leader,
                 name=config.scheduler,
                 retry_period_ms=config.retry_period_ms,
                 seen=self._router.lease_seen,
             )
         )
-        self._invariants = InvariantChecker(ports.scan, config.audit_interval_ms, leading=self._leader.leads)
+        self._invariants = InvariantChecker(ports.scan, config.audit_interval_ms, leading=self.leader.leads)
         self.view = ReplicaView(
             config=config,
-            feeder=self._feeder,
+            feeder=self.feeder,
             heartbeat=self._heartbeat,
             readiness=readiness,
-            leader=self._leader,
-            stepper=self._stepper,
+            leader=self.leader,
+            stepper=self.stepper,
             core=core,
             recorder=recorder,
             publisher=self._publisher,
@@ -194,11 +196,11 @@ class Replica:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as loops:
             running = [
-                loops.create_task(self._feeder.run(self._router), name="feeder"),
+                loops.create_task(self.feeder.run(self._router), name="feeder"),
                 loops.create_task(self._heartbeat.run(self._status), name="heartbeat"),
-                loops.create_task(self._publisher.run(self._leader.deciding_term), name="publisher"),
-                loops.create_task(self._stepper.run(), name="stepper"),
-                loops.create_task(self._leader.run(self._progressing), name="leader"),
+                loops.create_task(self._publisher.run(self.leader.deciding_term), name="publisher"),
+                loops.create_task(self.stepper.run(), name="stepper"),
+                loops.create_task(self.leader.run(self._progressing), name="leader"),
                 loops.create_task(self._checkpoint.run(), name="cost-checkpoint"),
                 loops.create_task(self._probe.run(), name="leader-probe"),
                 loops.create_task(self._standstill.run(), name="standstill"),
@@ -216,22 +218,18 @@ class Replica:
             self._ended.close()
             self._dispatched.close()
             await self._checkpoint.save()
-            await self._leader.resign()
+            await self.leader.resign()
             for task in running:
                 task.cancel()
         await self._heartbeat.leave()
 
     def is_out_of_touch(self) -> bool:
         """Return `Leader.is_out_of_touch`: this process then greets no connection."""
-        return self._leader.is_out_of_touch()
-
-    @property
-    def scheduler(self) -> str:
-        return self._config.scheduler
+        return self.leader.is_out_of_touch()
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
         """Return what the mirror has of that collection, by name; read it before the next await."""
-        return self._feeder.mirror.nouns(collection)
+        return self.feeder.mirror.nouns(collection)
 
     def short_of(self) -> frozenset[str]:
         """Return `Dispatcher.short_of`, even if this replica does not lead."""
@@ -239,30 +237,13 @@ class Replica:
 
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         """Return the replicas whose beats still come, including this one."""
-        replicas: Mapping[str, ReplicaStatus] = self._feeder.mirror.nouns(Collection.REPLICAS)
+        replicas: Mapping[str, ReplicaStatus] = self.feeder.mirror.nouns(Collection.REPLICAS)
         return [status for id, status in replicas.items() if not self._heartbeat.is_silent(id)]
 
     @property
     def lease_holder(self) -> str:
         """Return the id of the replica that holds the lease, as far as is known here; "" if none does."""
-        return "" if self._leader.lease is None else self._leader.lease.holder
-
-    def leave_first_try_ms(self, delay_ms: int) -> None:
-        """Apply `Leader.leave_first_try_ms`."""
-        self._leader.leave_first_try_ms(delay_ms)
-
-    def expect_lease(self, *, expected: bool) -> None:
-        """Read the stream without delay while the lease is about to be handed over to this replica."""
-        self._feeder.expects_lease = expected
-
-    async def hand_over(self) -> None:
-        """Give the lease up in good order, if it is held here, and go on as a follower."""
-        await self._leader.hand_over()
-
-    @property
-    def next_step_at_ms(self) -> int | None:
-        """Return `Stepper.next_step_at_ms`, for tests in which time leaps to it."""
-        return self._stepper.next_step_at_ms
+        return "" if self.leader.lease is None else self.leader.lease.holder
 
     def forget(self) -> None:
         """Drop what takes memory, once `run` has ended in a process that goes on.
@@ -270,7 +251,7 @@ class Replica:
         The parts of a replica refer to each other, so they stay until the garbage collection, which may leave them out
         (`hascheduler.gc_tuning.without_collecting`).
         """
-        self._feeder.forget()
+        self.feeder.forget()
         self._core.forget()
         self.events.forget()
 
@@ -287,7 +268,7 @@ class Replica:
                     listener(seen.job)
 
     def _progressing(self) -> bool:
-        is_turning = self._clock.mono_ms() - self._stepper.turned_at_ms < self._config.renew_deadline_ms
+        is_turning = self._clock.mono_ms() - self.stepper.turned_at_ms < self._config.renew_deadline_ms
         return is_turning and not self._standstill.own_loop_hangs
 
     def _status(self, beat: int) -> ReplicaStatus:
@@ -302,14 +283,14 @@ class Replica:
             liveness_endpoint=self._config.liveness_endpoint,
             ready=self.view.ready,
             stream_lag_ms=self._heartbeat.lag_ms,
-            position=self._feeder.position,
-            digest=self._feeder.mirror.digest,
-            quarantined=len(self._feeder.mirror.quarantine),
+            position=self.feeder.position,
+            digest=self.feeder.mirror.digest,
+            quarantined=len(self.feeder.mirror.quarantine),
             version=__version__,
             reads=NEWEST_VERSION,
             marks=self._digests.published,
             last_check=self._invariants.last_check,
-            decision_lag_ms=self._stepper.decision_lag_ms,
-            broker_accepting=self._publisher.accepting,
+            decision_lag_ms=self.stepper.decision_lag_ms,
+            broker_accepting=self._publisher.transport.accepting,
             zone_data=ZONE_DATA_VERSION,
         )

@@ -16,22 +16,9 @@ from hascheduler.daemon.outbound.event_log import EventLog, EventPublisher, Even
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.daemon.readiness import outgrown_because
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Resynced
-from hascheduler.mirror.changes import (
-    JobGone,
-    JobSeen,
-    JournalSeen,
-    LeaseGone,
-    LeaseSeen,
-    Quarantined,
-    ReplicaGone,
-    ReplicaSeen,
-    ScheduleSeen,
-    SchemaGone,
-    SchemaSeen,
-    TokenGone,
-    TokenSeen,
-)
+from hascheduler.mirror.changes import JobGone, JobSeen, JournalSeen, NounSeen, Quarantined, ScheduleSeen
 from hascheduler.mirror.mirror import Folded
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import MonoMs
@@ -41,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(kw_only=True)
 class FactRouter:
-    """`loop.feeder.FactSink` and `loop.stepper.StreamProgress`. Owner of how far the inbox has everything written.
+    """`loop.feeder.FactSink`. Owner of how far the inbox has everything written.
 
     ``ended`` wakes requests that wait for the end of a job, ``dispatched`` those that wait for work of a processor. If
     ``leases_streamed`` is False, replicas with other settings left the leases in the stream, and they are ignored.
@@ -65,12 +52,8 @@ class FactRouter:
     leases_streamed: bool
     seen_through_ms: MonoMs | None = field(default=None, init=False)
 
-    @property
-    def listening(self) -> bool:
-        return self.heartbeat.fresh
-
     def latency_sensitive(self) -> bool:
-        waited_for = self.ended.names or self.dispatched.names or self.events.followers
+        waited_for = self.ended.by_name or self.dispatched.by_name or self.events.followers
         return self.leader.in_term or bool(waited_for)
 
     async def take(self, folded: Folded) -> None:
@@ -93,22 +76,19 @@ class FactRouter:
                 case JournalSeen(head):
                     if head.name == self.scheduler:
                         heads.append(head)
-                case LeaseSeen() | LeaseGone() if not self.leases_streamed:
-                    pass
-                case LeaseSeen(lease) if lease.name == self.scheduler:
-                    self.lease_seen(lease)
-                case LeaseGone(name) if name == self.scheduler:
-                    self.lease_seen(None)
-                case ReplicaSeen(replica):
-                    self.heartbeat.seen(replica)
-                    self.standstill.sign_seen(replica.id)
-                    self.digests.seen(replica)
-                case ReplicaGone(replica_id):
+                case NounSeen(Collection.LEASES, name, lease):
+                    if self.leases_streamed and name == self.scheduler:
+                        self.lease_seen(lease)
+                case NounSeen(Collection.REPLICAS, replica_id, None):
                     self.heartbeat.gone(replica_id)
-                    self.standstill.gone(replica_id)
-                case LeaseSeen() | LeaseGone() | Quarantined() | TokenSeen() | TokenGone():
+                    self.standstill.suspicion.gone(replica_id)
+                case NounSeen(Collection.REPLICAS, replica_id, replica):
+                    self.heartbeat.seen(replica)
+                    self.standstill.sign_seen(replica_id)
+                    self.digests.seen(replica)
+                case Quarantined() | NounSeen(Collection.TOKENS):
                     pass  # the API reads tokens from the mirror
-                case SchemaSeen() | SchemaGone():
+                case NounSeen(Collection.META):
                     self._warn_if_outgrown()
                 case _:
                     for_core.append(fact)
@@ -122,7 +102,7 @@ class FactRouter:
 
     async def restarted(self) -> None:
         self.leader.restarted()
-        self.standstill.restarted()
+        self.standstill.suspicion.restarted()
         self.event_tail.restarted()
         self.digests.restarted()
         self.ended.notify_all()

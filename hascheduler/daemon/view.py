@@ -131,7 +131,7 @@ class ReplicaView:
 
     def dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
         jobs = self.feeder.mirror.nouns(Collection.JOBS)
-        held = [jobs[id] for id in self.core.occupants(processor_id) if id in jobs]
+        held = [jobs[id] for id in self.core.state.pool.occupants(processor_id) if id in jobs]
         return [
             (job.id, job.attempt) for job in held if job.state is JobState.DISPATCHED and job.processor == processor_id
         ]
@@ -140,7 +140,7 @@ class ReplicaView:
         return self.core.pending(tenant)
 
     def dependencies(self) -> int:
-        return self.core.dependencies
+        return self.core.state.jobs.dependencies.count
 
     def runnable(self) -> int:
         return self.core.runnable
@@ -171,10 +171,10 @@ class ReplicaView:
         return self.feeder.mirror.silent_partitions
 
     def overdue_schedules(self, before_ms: int) -> Sequence[ScheduleRef]:
-        return self.core.overdue_schedules(before_ms)
+        return self.core.state.times.overdue(before_ms)
 
     def schedules_on(self, calendar: str) -> list[str]:
-        return self.core.schedules_on(calendar)
+        return self.core.state.times.due_times.users_of(calendar)
 
     def processor(self, id: str) -> ProcessorRef | None:
         processor: ProcessorRef | None = self.feeder.mirror.nouns(Collection.PROCESSORS).get(id)
@@ -213,7 +213,7 @@ class ReplicaView:
             replicas=[replica for _, replica in sorted(replicas.items())],
             silent=frozenset(filter(self.heartbeat.is_silent, replicas)),
             processors=[
-                (processor, self.core.occupied(id), self.core.is_live(id))
+                (processor, self.core.occupied(id), self.core.state.pool.is_live(id))
                 for id, processor in sorted(processors.items())
             ],
             counts={
@@ -236,7 +236,7 @@ class ReplicaView:
             differing=sorted(self.digests.differing),
             pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),
             drains=drains(mirror.nouns(Collection.PAUSES)),
-            rests=dict(self.core.rests),
+            rests=dict(self.core.state.pool.rests),
         )
 
     def gauges(self) -> Gauges:
@@ -252,7 +252,7 @@ class ReplicaView:
             decision_lag_ms=self.stepper.decision_lag_ms,
             loop_age_ms=self.clock.mono_ms() - self.stepper.turned_at_ms,
             quarantined=len(self._unreadable()),
-            broker_accepting=self.publisher.accepting,
+            broker_accepting=self.publisher.transport.accepting,
             jobs=mirror.live_counts.jobs,
             jobs_of_definition=mirror.live_counts.of_definition,
             jobs_of_lane=mirror.live_counts.of_lane,
@@ -261,8 +261,8 @@ class ReplicaView:
             lanes=mirror.nouns(Collection.LANES),
             tenants=mirror.nouns(Collection.TENANTS),
             unschedulable=len(self.unschedulable()),
-            dependencies=self.core.dependencies,
-            waited_ms={lane: max(now - since_ms, 0) for lane, since_ms in self.core.oldest_waits().items()},
+            dependencies=self.core.state.jobs.dependencies.count,
+            waited_ms={lane: max(now - since_ms, 0) for lane, since_ms in self.core.state.queue.waits.oldest().items()},
             wait_bound_ms=overtaken_for_ms(self.config.dispatch.policy),
             schedules={"active": len(mirror.nouns(Collection.SCHEDULES)) - paused, "paused": paused},
             processors=processors,
@@ -284,12 +284,12 @@ class ReplicaView:
         now = self.clock.mono_ms()
         if now >= self._recheck_at_ms:
             # Each check reads all pending jobs, and there may be a great many.
-            self._unschedulable = frozenset(self.core.unschedulable())
+            self._unschedulable = frozenset(self.core.state.explainer.unschedulable())
             self._recheck_at_ms = now + _RECHECK_MS
         return self._unschedulable
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
-        return self.core.learned_cost_ms(definition, target)
+        return self.core.state.accounts.learned(definition, target)
 
     def record(self, for_ms: int) -> Recording | None:
         term = self.recorder.term()
@@ -315,7 +315,7 @@ class ReplicaView:
 
     def _unreadable(self) -> list[tuple[tuple[Collection, str], str]]:
         """Return the documents that the mirror quarantined, and the schedules whose times the core can't compute."""
-        never_firing = self.core.unreadable_schedules.items()
+        never_firing = self.core.state.times.due_times.unreadable.items()
         found = [((Collection.SCHEDULES, name), reason) for name, reason in never_firing]
         return [*found, *self.feeder.mirror.quarantine.items()]
 
@@ -330,9 +330,9 @@ def processors_by_state(mirror: Mirror, core: Dispatcher) -> tuple[Mapping[str, 
     for id, processor in mirror.nouns(Collection.PROCESSORS).items():
         occupied = core.occupied(id)
         slots["occupied"] += occupied
-        if not core.is_live(id):
+        if not core.state.pool.is_live(id):
             states["lost"] += 1
-        elif core.is_draining(processor):
+        elif core.state.pool.is_draining(processor):
             states["draining"] += 1
         else:
             states["live"] += 1
@@ -341,8 +341,8 @@ def processors_by_state(mirror: Mirror, core: Dispatcher) -> tuple[Mapping[str, 
 
 
 def _unable(mirror: Mirror, core: Dispatcher) -> Mapping[str, int]:
-    live = [each for id, each in mirror.nouns(Collection.PROCESSORS).items() if core.is_live(id)]
+    live = [each for id, each in mirror.nouns(Collection.PROCESSORS).items() if core.state.pool.is_live(id)]
     return {
         "not_consuming": sum(not processor.consuming for processor in live),
-        "resting": sum(processor.id in core.rests for processor in live),
+        "resting": sum(processor.id in core.state.pool.rests for processor in live),
     }

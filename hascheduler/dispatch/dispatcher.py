@@ -12,12 +12,11 @@ While everything is paused, due times stay undecided, as without a leader, and n
 only the schedules are paused. The rest goes on: running jobs end, are lost, are retried, expire.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import (
     LOST_UNSTARTED,
@@ -54,13 +53,12 @@ from hascheduler.dispatch.inputs import (
 from hascheduler.dispatch.live_jobs.deadlines import TIMED_OUT_IN_ALL
 from hascheduler.dispatch.state import CoreState, state_snapshot
 from hascheduler.mirror import changes
+from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
 from hascheduler.model.partition import partition_key, partition_of, partition_of_key
-from hascheduler.model.processor import ProcessorRef, Rest
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.retry import lost_text, tries_text
-from hascheduler.schema.schedule import ScheduleRef
 
 _Found = TypeVar("_Found")
 
@@ -76,40 +74,28 @@ class Dispatcher:
 
     def forget(self) -> None:
         """Forget the whole state."""
-        self._state = CoreState(self._config)
-        self._ledger = self._state.ledger
-        self._pool = self._state.pool
-        self._jobs = self._state.jobs
-        self._times = self._state.times
-        self._held = self._state.held
+        self.state = CoreState(self._config)
+        """Only `step` changes it."""
+        self._ledger = self.state.ledger
+        self._pool = self.state.pool
+        self._jobs = self.state.jobs
+        self._times = self.state.times
+        self._held = self.state.held
         self._refetch: dict[str, None] = {}
         self._sends: list[Send] = []
 
     @property
-    def leading(self) -> bool:
-        return self._leading
-
-    @property
     def awaits_ends(self) -> bool:
         """Return True if the end of another job could let a job go on: by a slot, a limit, a lock or a dependency."""
-        return len(self._state.queue) > 0 or self._jobs.dependencies.are_unmet
+        return len(self.state.queue) > 0 or self._jobs.dependencies.are_unmet
 
     def occupied(self, processor_id: str) -> int:
         """Return the number of the processor's slots that are held, promises included."""
         return len(self._pool.occupants(processor_id))
 
-    def occupants(self, processor_id: str) -> list[str]:
-        """Return the ids of the jobs that hold its slots, promises included."""
-        return list(self._pool.occupants(processor_id))
-
     def pending(self, tenant: str | None = None) -> int:
         """Return the number of pending jobs, of that tenant or in all."""
         return self._jobs.pending.total() if tenant is None else self._jobs.pending[tenant]
-
-    @property
-    def dependencies(self) -> int:
-        """Return how many jobs and batches all jobs together wait for."""
-        return self._jobs.dependencies.count
 
     @property
     def runnable(self) -> int:
@@ -119,79 +105,29 @@ class Dispatcher:
         not.
         """
         takes = self._pool.supporting
-        return sum(count for definition, count in self._state.queue.counts().items() if takes(definition))
-
-    def oldest_waits(self) -> Mapping[str, int]:
-        """Return, by lane, since when its oldest job that could run now has waited, in ms, to the second."""
-        return self._jobs.queue.waits.oldest()
-
-    @property
-    def oldest_promise_at_ms(self) -> int | None:
-        """Return when the oldest decision was made that has not come back; None if all have."""
-        return self._ledger.oldest_at()
-
-    def is_draining(self, processor: ProcessorRef) -> bool:
-        """Return True if it gets no new jobs, by its own announcement or because its name is drained."""
-        return self._pool.is_draining(processor)
-
-    def is_live(self, processor_id: str) -> bool:
-        return self._pool.is_live(processor_id)
-
-    @property
-    def rests(self) -> Mapping[str, Rest]:
-        """Return the rests of the processors that did not start their last jobs, by id."""
-        return self._pool.rests
-
-    @property
-    def unreadable_schedules(self) -> Mapping[str, str]:
-        """Return the schedules whose times can't be computed, so that they do not fire, with the reasons."""
-        return self._times.due_times.unreadable
-
-    def overdue_schedules(self, before_ms: int) -> list[ScheduleRef]:
-        """Return schedules that may be late, see `SchedulePlanner.overdue`."""
-        return self._times.overdue(before_ms)
-
-    def schedules_on(self, calendar: str) -> list[str]:
-        """Return the schedules that use that calendar."""
-        return self._times.due_times.users_of(calendar)
+        return sum(count for definition, count in self.state.queue.counts().items() if takes(definition))
 
     def explain(self, job_id: str, now: WallMs, only: str | None = None) -> Explanation | None:
         """Return why the job waits, as far as this replica knows; None if it knows no live job of that id.
 
         With ``only``, jobs of other tenants are not named.
         """
-        return self._state.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting, only=only)
-
-    def unschedulable(self) -> list[str]:
-        """Return the ids of waiting jobs that no registered processor could ever run, in order; at most 10,000."""
-        return self._state.explainer.unschedulable()
+        return self.state.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting, only=only)
 
     def short_of(self, now: WallMs) -> frozenset[str]:
         """Return the keys of the caps with turns that alone hold back some job here."""
-        if self._state.rules.dispatch_pause is not None:
+        if self.state.rules.dispatch_pause is not None:
             return frozenset()
-        classes = self._state.queue.waiting_classes()
-        return frozenset(chain.from_iterable(self._state.limits.short_of(each, now) for each in classes))
-
-    def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
-        """Return what the tenant, or its fairness key, has consumed."""
-        accounts = self._state.accounts
-        return accounts.tenant_cost(tenant) if fairness_key is None else accounts.cost(tenant, fairness_key)
-
-    def learned_cost_ms(self, definition: str, target: str) -> int | None:
-        return self._state.accounts.learned(definition, target)
-
-    def accounts(self, now: WallMs, rows_max: int, characters_max: int) -> AccountsSnapshot:
-        """Return the newest accounts of each kind, within both limits, to start with after a time without replicas."""
-        return self._state.accounts.snapshot(now, rows_max, characters_max)
+        classes = self.state.queue.waiting_classes()
+        return frozenset(chain.from_iterable(self.state.limits.short_of(each, now) for each in classes))
 
     def state_snapshot(self, now: WallMs) -> Iterator[Input]:
         """Return the inputs that would reproduce this state in another dispatcher, and make it lead."""
-        return state_snapshot(self._state, now, accepting=self._accepting)
+        return state_snapshot(self.state, now, accepting=self._accepting)
 
     def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
         """Fold ``inputs`` in order, then decide if this replica leads."""
-        self._state.advance(now)
+        self.state.advance(now)
         for seen in inputs:
             self._fold(seen, now)
         decisions: list[Decision] = []
@@ -207,7 +143,7 @@ class Dispatcher:
             decisions += self._unstarted(now)
             decisions += self._past_deadline(now)
             decisions += self._dependency_failed(now)
-            if self._state.rules.pause is None:
+            if self.state.rules.pause is None:
                 decisions += self._times.take_due(now, self._config.fires_max)
             decisions += self._replaced(now)
             decisions += self._times.take_counts(now)
@@ -248,7 +184,7 @@ class Dispatcher:
                 pass  # the read is older than the insert of the job; its slot and locks stay held
             case changes.JobGone(job_id):
                 self._held.jobs.forget(job_id)
-                self._state.job_gone(seen, now)
+                self.state.job_gone(seen, now)
             case changes.BatchSeen():
                 self._jobs.batch_seen(seen)
             case changes.ScheduleSeen(schedule):
@@ -263,36 +199,14 @@ class Dispatcher:
             case changes.ScheduleGone(name):
                 self._held.schedules.forget(name)
                 self._times.gone(name)
-            case changes.DefinitionSeen(definition):
-                self._state.define(definition.name, definition, now)
-            case changes.DefinitionGone(name):
-                self._state.define(name, None, now)
-            case changes.LaneSeen(lane):
-                self._state.set_lane(lane.name, lane)
-            case changes.LaneGone(name):
-                self._state.set_lane(name, None)
-            case changes.CalendarSeen(calendar):
-                self._state.set_calendar(calendar.name, calendar)
-            case changes.CalendarGone(name):
-                self._state.set_calendar(name, None)
-            case changes.TenantSeen(tenant):
-                self._state.set_tenant(tenant.name, tenant, now)
-            case changes.TenantGone(name):
-                self._state.set_tenant(name, None, now)
-            case changes.PauseSeen(pause):
-                self._state.set_pause(pause.id, pause)
-            case changes.PauseGone(id):
-                self._state.set_pause(id, None)
-            case changes.HoldSeen(hold):
-                self._ledger.hold_seen(hold)
-                self._state.set_hold(hold.key, hold, now)
-                self._hold_or_lift(partition_of_key(hold.key), now, is_held=hold.is_held)
-            case changes.HoldGone(key):
-                self._ledger.hold_gone(key)
-                self._state.set_hold(key, None, now)
-                self._hold_or_lift(partition_of_key(key), now, is_held=False)
+            case changes.NounSeen(Collection.HOLDS, key, hold):
+                self._ledger.hold_seen(key, hold)
+                self.state.set_rule(Collection.HOLDS, key, hold, now)
+                self._hold_or_lift(partition_of_key(key), now, is_held=hold is not None and hold.is_held)
+            case changes.NounSeen(collection, id, noun):
+                self.state.set_rule(collection, id, noun, now)
             case AccountsRestored(accounts):
-                self._state.accounts.restore(accounts)
+                self.state.accounts.restore(accounts)
             case changes.ProcessorSeen(processor):
                 self._pool.seen(processor)
             case changes.ProcessorGone(processor_id):
@@ -339,7 +253,7 @@ class Dispatcher:
 
     def _has_slot_here(self, job: JobRef, partition: int) -> bool:
         """Return True if a processor of this shard has the job: if its partition is silent, other shards have it."""
-        hold = self._state.rules.holds.get(partition_key(partition))
+        hold = self.state.rules.holds.get(partition_key(partition))
         return job.state in OCCUPYING and not (hold is not None and hold.is_silent)
 
     def _keep_schedule(self, seen: changes.ScheduleSeen, partition: int) -> None:
@@ -389,7 +303,7 @@ class Dispatcher:
         ]
 
     def _is_released(self, partition: int) -> bool:
-        hold = self._state.rules.holds.get(partition_key(partition))
+        hold = self.state.rules.holds.get(partition_key(partition))
         return hold is not None and hold.is_released
 
     def _has_left(self, partition: int) -> bool:
@@ -526,7 +440,7 @@ class Dispatcher:
 
     def _lost(self, job: JobRef, reason: str, now: WallMs) -> Decision:
         """Requeue the job, or fail it if it was lost too often."""
-        retry, losses = self._state.rules.definition(job.definition).retry, job.losses + 1
+        retry, losses = self.state.rules.definition(job.definition).retry, job.losses + 1
         is_wanted = job.cancel_requested_at_ms is None
         # A dispatched attempt never ran: moving it is not a loss.
         if job.state is JobState.RUNNING and is_wanted and retry.used_up(job.failures, losses):
@@ -535,7 +449,7 @@ class Dispatcher:
 
     def _timed_out(self, job: JobRef, now: WallMs) -> Decision:
         """Requeue the job, or fail it if it failed too often: its processor should have ended the attempt."""
-        retry = self._state.rules.definition(job.definition).retry
+        retry = self.state.rules.definition(job.definition).retry
         if job.cancel_requested_at_ms is None and retry.used_up(job.failures + 1, job.losses):
             return self._move(Fail(job.id, job.attempt, f"{TIMED_OUT}; attempts used up"), now)
         return self._move(Requeue(job.id, job.attempt, TIMED_OUT), now)
@@ -567,11 +481,11 @@ class Dispatcher:
     def _released(self, now: WallMs) -> list[Decision]:
         """Release the holds that cover no running job and no promise any more."""
         released: list[Decision] = []
-        for hold in self._state.rules.awaited_holds():
+        for hold in self.state.rules.awaited_holds():
             if self._ledger.has_release(hold.key):
                 continue
             partition = partition_of_key(hold.key)
-            is_over = not self._state.limits.in_use(hold.key) if partition is None else self._has_left(partition)
+            is_over = not self.state.limits.in_use(hold.key) if partition is None else self._has_left(partition)
             if is_over:
                 decision = ReleaseHold(hold.key, hold.rev)
                 self._ledger.promise(decision, now)
@@ -580,12 +494,12 @@ class Dispatcher:
 
     @property
     def _dispatching(self) -> bool:
-        return self._accepting and self._state.rules.dispatch_pause is None
+        return self._accepting and self.state.rules.dispatch_pause is None
 
     def _dispatches(self, now: WallMs) -> list[Decision]:
         decisions: list[Decision] = []
         while len(decisions) < self._config.dispatches_max:
-            found = self._state.queue.first(now)
+            found = self.state.queue.first(now)
             if found is None:
                 return decisions
             job, processor_id = found
@@ -605,12 +519,12 @@ class Dispatcher:
             return now
         oldest = self._ledger.oldest_at()
         instants = [
-            self._times.due_times.next_at() if self._state.rules.pause is None else None,
+            self._times.due_times.next_at() if self.state.rules.pause is None else None,
             self._times.next_count_at(),
             self._jobs.next_at(),
-            self._state.limits.next_at() if self._dispatching and len(self._state.queue) else None,
-            self._state.key_rates.next_at() if self._dispatching and len(self._state.queue) else None,
-            self._pool.next_at() if self._dispatching and len(self._state.queue) else None,
+            self.state.limits.next_at() if self._dispatching and len(self.state.queue) else None,
+            self.state.key_rates.next_at() if self._dispatching and len(self.state.queue) else None,
+            self._pool.next_at() if self._dispatching and len(self.state.queue) else None,
             None if oldest is None else oldest + self._config.echo_timeout_ms,
         ]
         soonest = min((at for at in instants if at is not None), default=None)

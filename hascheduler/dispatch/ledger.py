@@ -185,14 +185,9 @@ class Ledger:
             if promised is not None:
                 self._fulfil(promised)
 
-    def hold_seen(self, hold: Hold) -> None:
-        release = self._releases.get(hold.key)
-        if release is not None and (hold.rev > release.rev or hold.released >= release.rev):
-            self._fulfil(release)
-
-    def hold_gone(self, key: str) -> None:
+    def hold_seen(self, key: str, hold: Hold | None) -> None:
         release = self._releases.get(key)
-        if release is not None:
+        if release is not None and (hold is None or hold.rev > release.rev or hold.released >= release.rev):
             self._fulfil(release)
 
     def settle(self, decision: Decision, settlement: Settlement) -> bool:

@@ -48,29 +48,13 @@ from hascheduler.model.values.instants import WallMs
 
 FORMAT = 1
 MARK = "hascheduler_recording"
-_NOUNS: dict[type[Any], Collection] = {
-    seen.JobSeen: Collection.JOBS,
-    seen.ScheduleSeen: Collection.SCHEDULES,
-    seen.DefinitionSeen: Collection.DEFINITIONS,
-    seen.LaneSeen: Collection.LANES,
-    seen.CalendarSeen: Collection.CALENDARS,
-    seen.TenantSeen: Collection.TENANTS,
-    seen.PauseSeen: Collection.PAUSES,
-    seen.HoldSeen: Collection.HOLDS,
-    seen.ProcessorSeen: Collection.PROCESSORS,
+_SEEN: dict[str, type[Any]] = {
+    "jobs": seen.JobSeen,
+    "schedules": seen.ScheduleSeen,
+    "processors": seen.ProcessorSeen,
 }
-_SEEN = {collection.value: kind for kind, collection in _NOUNS.items()}
-_GONE: dict[str, type[Any]] = {
-    "schedule_gone": seen.ScheduleGone,
-    "definition_gone": seen.DefinitionGone,
-    "lane_gone": seen.LaneGone,
-    "calendar_gone": seen.CalendarGone,
-    "tenant_gone": seen.TenantGone,
-    "processor_gone": seen.ProcessorGone,
-    "pause_gone": seen.PauseGone,
-    "hold_gone": seen.HoldGone,
-}
-_GONE_NAMES = {kind: name for name, kind in _GONE.items()}
+_RULES = frozenset({"definitions", "lanes", "calendars", "tenants", "pauses", "holds"})
+_GONE = {f"{collection.removesuffix('s')}_gone": collection for collection in _RULES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +100,21 @@ def step_line(step: RecordedStep) -> dict[str, Any]:
 
 
 def _encode(each: Input) -> list[Any]:
-    collection = _NOUNS.get(type(each))
-    if collection is not None:
-        noun = _only_field(each)
-        fields = {**TABLES[collection].encode(noun)}
-        return [collection.value, fields.pop("_id", None) or str(getattr(noun, "id", None) or noun.name), fields]
     match each:
+        case seen.JobSeen(job):
+            return _noun_row(Collection.JOBS, job.id, job)
+        case seen.ScheduleSeen(schedule):
+            return _noun_row(Collection.SCHEDULES, schedule.name, schedule)
+        case seen.ProcessorSeen(processor):
+            return _noun_row(Collection.PROCESSORS, processor.id, processor)
+        case seen.NounSeen(collection, id, None):
+            return [f"{collection.removesuffix('s')}_gone", id]
+        case seen.NounSeen(collection, id, noun):
+            return _noun_row(collection, id, noun)
+        case seen.ScheduleGone(name):
+            return ["schedule_gone", name]
+        case seen.ProcessorGone(id):
+            return ["processor_gone", id]
         case seen.JobGone(id, state, finished_at_ms):
             return ["job_gone", id, state, finished_at_ms]
         case seen.BatchSeen(batch, is_live, failed):
@@ -143,8 +136,12 @@ def _encode(each: Input) -> list[Any]:
         case Settled(decision, settlement):
             one = (decision,)
             return ["settled", encode_decisions(one), settlement.value, *_beside(one)]
-        case _:
-            return [_GONE_NAMES[type(each)], _only_field(each)]
+
+
+def _noun_row(collection: Collection, id: str, noun: Any) -> list[Any]:
+    fields = {**TABLES[collection].encode(noun)}
+    fields.pop("_id", None)
+    return [collection.value, id, fields]
 
 
 def _beside(decisions: tuple[Decision, ...]) -> list[Any]:
@@ -152,10 +149,6 @@ def _beside(decisions: tuple[Decision, ...]) -> list[Any]:
     extras = encode_extras(decisions)
     through = max((EXTRA_FIELDS.index(name) + 1 for name in extras), default=0)
     return [extras.get(name) for name in EXTRA_FIELDS[:through]]
-
-
-def _only_field(each: Any) -> Any:
-    return getattr(each, each.__match_args__[0])
 
 
 # Reading
@@ -220,9 +213,15 @@ def _decode(row: list[Any]) -> Any:
     kind = row[0]
     if kind in _SEEN:
         return _SEEN[kind](TABLES[Collection(kind)].decode(row[1], row[2]))
+    if kind in _RULES:
+        return seen.NounSeen(Collection(kind), str(row[1]), TABLES[Collection(kind)].decode(row[1], row[2]))
     if kind in _GONE:
-        return _GONE[kind](str(row[1]))
+        return seen.NounSeen(Collection(_GONE[kind]), str(row[1]))
     match row:
+        case ["schedule_gone", name]:
+            return seen.ScheduleGone(str(name))
+        case ["processor_gone", id]:
+            return seen.ProcessorGone(str(id))
         case ["job_gone", id, state, finished_at_ms]:
             return seen.JobGone(id, None if state is None else JobState(state), finished_at_ms)
         case ["batch", batch, is_live, failed]:

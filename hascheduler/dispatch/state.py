@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from sys import maxsize
-from typing import TypeVar
+from typing import Any
 
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits, SchedulingClasses
@@ -39,16 +39,12 @@ from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.schedules.planner import SchedulePlanner
 from hascheduler.mirror import changes
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.partition import Hold, definition_of_key
 from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
-from hascheduler.schema.lane import Lane
-from hascheduler.schema.pause import StandingPause, drained_name
-from hascheduler.schema.tenant import Tenant
-
-_Noun = TypeVar("_Noun", Lane, Tenant, StandingPause, Calendar)
+from hascheduler.schema.pause import drained_name
 
 
 class CoreState:
@@ -101,44 +97,47 @@ class CoreState:
         self.accounts.advance(now)
         self.queue.freed(self.key_rates.advance(now))
 
-    # Rules: None if deleted
+    # Rules
 
-    def define(self, name: str, definition: Definition | None, now: int) -> None:
+    def set_rule(self, collection: Collection, id: str, noun: Any, now: int) -> None:
+        """Set the noun of that id, or remove it if it is None: all that people set, but schedules."""
+        if collection is Collection.DEFINITIONS:
+            self._define(id, noun, now)
+        elif collection is Collection.LANES:
+            _put(self.rules.lanes, id, noun)
+            self.shares.reweighed(id)
+            self.queue.lane_changed(id)
+        elif collection is Collection.TENANTS:
+            had_quota = self.rules.quota(id) is not None
+            _put(self.rules.tenants, id, noun)
+            self.limits.rules_changed(now)
+            if had_quota != (self.rules.quota(id) is not None):
+                self.queue.replant(lambda job: job.tenant == id)
+        elif collection is Collection.PAUSES:
+            _put(self.rules.pauses, id, noun)
+            name = drained_name(id)
+            if name is not None:
+                self.pool.drain(name, is_drained=noun is not None)
+        elif collection is Collection.CALENDARS:
+            _put(self.rules.calendars, id, noun)
+            self.times.due_times.calendar_changed(id)
+        elif collection is Collection.HOLDS:
+            self._set_hold(id, noun, now)
+
+    def _define(self, name: str, definition: Definition | None, now: int) -> None:
         self.rules.define(name, definition)
         self.queue.redefined(name)
         self.limits.rules_changed(now)
         self.key_rates.redefined(name)
         self.jobs.redefined(name)
 
-    def set_lane(self, name: str, lane: Lane | None) -> None:
-        _put(self.rules.lanes, name, lane)
-        self.shares.reweighed(name)
-        self.queue.lane_changed(name)
-
-    def set_tenant(self, name: str, tenant: Tenant | None, now: int) -> None:
-        had_quota = self.rules.quota(name) is not None
-        _put(self.rules.tenants, name, tenant)
-        self.limits.rules_changed(now)
-        if had_quota != (self.rules.quota(name) is not None):
-            self.queue.replant(lambda job: job.tenant == name)
-
-    def set_pause(self, id: str, pause: StandingPause | None) -> None:
-        _put(self.rules.pauses, id, pause)
-        name = drained_name(id)
-        if name is not None:
-            self.pool.drain(name, is_drained=pause is not None)
-
-    def set_calendar(self, name: str, calendar: Calendar | None) -> None:
-        _put(self.rules.calendars, name, calendar)
-        self.times.due_times.calendar_changed(name)
-
-    def set_hold(self, key: str, hold: Hold | None, now: int) -> None:
+    def _set_hold(self, key: str, hold: Hold | None, now: int) -> None:
         self.rules.put_hold(key, hold)
         name = definition_of_key(key)
         if name is None:
             self.limits.rules_changed(now)
         elif name in self.rules.whole_definitions:
-            self.define(name, self.rules.whole_definitions[name], now)
+            self._define(name, self.rules.whole_definitions[name], now)
 
     # Jobs
 
@@ -163,7 +162,7 @@ class CoreState:
             self.accounts.learn(job.definition, job.target, elapsed_ms, now)
 
 
-def _put(table: dict[str, _Noun], name: str, noun: _Noun | None) -> None:
+def _put(table: dict[str, Any], name: str, noun: Any) -> None:
     if noun is None:
         table.pop(name, None)
     else:
@@ -177,12 +176,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
     first: list[Input] = [
         AccountsRestored(core.accounts.snapshot(now, rows_max=maxsize)),
-        *map(changes.HoldSeen, core.rules.holds.values()),
-        *map(changes.DefinitionSeen, core.rules.whole_definitions.values()),
-        *map(changes.LaneSeen, core.rules.lanes.values()),
-        *map(changes.CalendarSeen, core.rules.calendars.values()),
-        *map(changes.TenantSeen, core.rules.tenants.values()),
-        *map(changes.PauseSeen, core.rules.pauses.values()),
+        *_rules(core.rules),
         *map(changes.ScheduleSeen, core.times.due_times.schedules()),
     ]
     for processor, lost_at_beat in core.pool.known():
@@ -194,6 +188,20 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
     # After the jobs: those that run there were started before.
     rests = [ProcessorRests(id, rest) for id, rest in sorted(core.pool.rests.items())]
     return chain(first, kept, _seen(jobs, dispatches, now), rests, [TransportSeen(accepting), TermBegan(0, others)])
+
+
+def _rules(rules: Rules) -> Iterator[changes.NounSeen]:
+    tables: tuple[tuple[Collection, Mapping[str, Any]], ...] = (
+        (Collection.HOLDS, rules.holds),
+        (Collection.DEFINITIONS, rules.whole_definitions),
+        (Collection.LANES, rules.lanes),
+        (Collection.CALENDARS, rules.calendars),
+        (Collection.TENANTS, rules.tenants),
+        (Collection.PAUSES, rules.pauses),
+    )
+    for collection, nouns in tables:
+        for id, noun in nouns.items():
+            yield changes.NounSeen(collection, id, noun)
 
 
 def _seen(jobs: Sequence[JobRef], dispatches: Mapping[str, Dispatch], now: WallMs) -> Iterator[changes.JobSeen]:

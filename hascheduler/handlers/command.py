@@ -19,6 +19,7 @@ from pydantic import Field
 
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.handlers.texts import TEXT_JSON_BYTES_MAX, cut, one_line
+from hascheduler.lifecycle import in_time
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import format_duration, format_instant
 from hascheduler.processor import Handlers, JobContext
@@ -119,13 +120,7 @@ async def command(job: JobContext) -> dict[str, Any]:
 
 async def _wait_all(limit_s: float, *events: asyncio.Event) -> bool:
     """Wait for all events, at most for that time; return True if they came."""
-    try:
-        async with asyncio.timeout(limit_s):
-            for event in events:
-                await event.wait()
-    except TimeoutError:
-        return False
-    return True
+    return await in_time(asyncio.gather(*(event.wait() for event in events)), limit_s)
 
 
 def start_program(argv: list[str], environment: dict[str, str], payload: CommandPayload) -> "subprocess.Popen[bytes]":

@@ -7,22 +7,14 @@ projected to the lean fields. Out: past-tense facts about live documents, the in
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.leadership import JournalHead, LeaseRecord
-from hascheduler.model.partition import Hold
+from hascheduler.model.leadership import JournalHead
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.schema_version import SchemaVersion
 from hascheduler.model.values.frozen import fast_frozen
-from hascheduler.schema.calendar import Calendar
-from hascheduler.schema.definition import Definition
-from hascheduler.schema.lane import Lane
-from hascheduler.schema.pause import StandingPause
-from hascheduler.schema.replica import ReplicaStatus
 from hascheduler.schema.schedule import ScheduleRef
-from hascheduler.schema.tenant import Tenant
-from hascheduler.schema.token import Token
 
 
 class Operation(StrEnum):
@@ -97,82 +89,6 @@ class ScheduleGone:
 
 
 @dataclass(frozen=True, slots=True)
-class DefinitionSeen:
-    definition: Definition
-
-
-@dataclass(frozen=True, slots=True)
-class DefinitionGone:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class LaneSeen:
-    lane: Lane
-
-
-@dataclass(frozen=True, slots=True)
-class LaneGone:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class CalendarSeen:
-    calendar: Calendar
-
-
-@dataclass(frozen=True, slots=True)
-class CalendarGone:
-    """The calendar was deleted, or can no longer be read: its schedules wait for it."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class TenantSeen:
-    tenant: Tenant
-
-
-@dataclass(frozen=True, slots=True)
-class TenantGone:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class PauseSeen:
-    pause: StandingPause
-
-
-@dataclass(frozen=True, slots=True)
-class PauseGone:
-    """The pause was lifted: what it had paused goes on."""
-
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class HoldSeen:
-    hold: Hold
-
-
-@dataclass(frozen=True, slots=True)
-class HoldGone:
-    """The hold was deleted, or can no longer be read: it no longer holds anything."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class TokenSeen:
-    token: Token
-
-
-@dataclass(frozen=True, slots=True)
-class TokenGone:
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
 class ProcessorSeen:
     processor: ProcessorRef
 
@@ -185,42 +101,17 @@ class ProcessorGone:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseSeen:
-    lease: LeaseRecord
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseGone:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class JournalSeen:
     head: JournalHead
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaSeen:
-    replica: ReplicaStatus
+class NounSeen:
+    """The newest state of a document of another collection; None if it was deleted, or can no longer be read."""
 
-
-@dataclass(frozen=True, slots=True)
-class ReplicaGone:
+    collection: Collection
     id: str
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaSeen:
-    """The version of the database."""
-
-    schema: SchemaVersion
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaGone:
-    """The database has no version any more, or none that can be read."""
-
-    id: str
+    noun: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +128,6 @@ def batch_read(batch: str, *, is_live: bool, failed: tuple[str, str] | None) -> 
     return Change(Collection.JOBS, Operation.PUT, batch, {"is_live": is_live, "failed": failed})
 
 
-CoreFact = (
-    JobSeen | JobGone | BatchSeen | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen
-    | ProcessorGone | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | CalendarSeen
-    | CalendarGone | HoldSeen | HoldGone
-)  # fmt: skip
+CoreFact = JobSeen | JobGone | BatchSeen | ScheduleSeen | ScheduleGone | ProcessorSeen | ProcessorGone | NounSeen
 """The facts about live documents that the dispatch core gets."""
-Seen = (
-    CoreFact | TokenSeen | TokenGone | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen
-    | SchemaGone | Quarantined
-)  # fmt: skip
+Seen = CoreFact | JournalSeen | Quarantined

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.mirror.changes import BatchSeen, Change, JournalSeen, Operation, Quarantined, Seen
+from hascheduler.mirror.changes import BatchSeen, Change, JournalSeen, NounSeen, Operation, Quarantined, Seen
 from hascheduler.mirror.events import events_of, events_of_schedule
 from hascheduler.mirror.sums import Digest, LiveCounts
 from hascheduler.mirror.tables import TABLES, Table
@@ -76,7 +76,8 @@ class Mirror:
     def __init__(self) -> None:
         self._nouns: dict[Collection, dict[str, Any]] = {collection: {} for collection in TABLES}
         self._journal: dict[str, JournalHead] = {}
-        self._quarantine: OrderedDict[tuple[Collection, str], str] = OrderedDict()
+        self.quarantine: OrderedDict[tuple[Collection, str], str] = OrderedDict()
+        """Why each unreadable document is left out, oldest first; at most `QUARANTINE_MAX`."""
         self._wanted: dict[tuple[Collection, str], None] = {}
         self._fetching: dict[tuple[Collection, str], None] = {}
         self._digest = Digest()
@@ -84,7 +85,7 @@ class Mirror:
         """The partitions held silently."""
         self._events: list[Event] = []
         self._marks: list[Mark] = []
-        self.live_counts = LiveCounts()
+        self._live_counts = LiveCounts()
         self.ahead = 0
         """How many documents were folded that may be ahead of the stream."""
 
@@ -99,9 +100,9 @@ class Mirror:
         return self._journal.get(name)
 
     @property
-    def quarantine(self) -> Mapping[tuple[Collection, str], str]:
-        """Why each unreadable document is left out, oldest first; at most `QUARANTINE_MAX`."""
-        return self._quarantine
+    def live_counts(self) -> LiveCounts:
+        """Return the counts of live documents, to be read before the next fold."""
+        return self._live_counts.added_up()
 
     @property
     def digest(self) -> str:
@@ -158,7 +159,7 @@ class Mirror:
         table = TABLES[collection]
         if not isinstance(change.id, str) or not change.id:
             if operation is _DELETE:
-                self._quarantine.pop((collection, _shown(change.id)), None)
+                self.quarantine.pop((collection, _shown(change.id)), None)
             else:
                 self._set_aside(change, f"_id: a {type(change.id).__name__}; expected a text", facts)
             return
@@ -207,9 +208,9 @@ class Mirror:
             for noun in self._nouns[collection].values():
                 partition = partition_of(_tenant_of(collection, noun))
                 if partition in silent & changed:
-                    self.live_counts.replaced(collection, noun, None)
+                    self._live_counts.replaced(collection, noun, None)
                 elif partition in changed:
-                    self.live_counts.replaced(collection, None, noun)
+                    self._live_counts.replaced(collection, None, noun)
 
     def _is_of_silent(self, change: Change) -> bool:
         """Return True if the change is of a job or schedule in a partition held silently, as far as it tells."""
@@ -226,7 +227,7 @@ class Mirror:
                 None if noun is None or partition_of(_tenant_of(collection, noun)) in self.silent_partitions else noun
                 for noun in (before, after)
             )
-        self.live_counts.replaced(collection, before, after)
+        self._live_counts.replaced(collection, before, after)
 
     def _mark(self, change: Change) -> None:
         replica = self._nouns[_REPLICAS].get(str(change.id))
@@ -277,14 +278,14 @@ class Mirror:
         noun = table.advanced(known, patch)
         if noun != known and table.revision(noun) >= table.revision(known):
             self._nouns[key[0]][key[1]] = noun
-            facts.append(table.arrived(noun))
+            facts.append(_arrived(table, key, noun))
         return True
 
     def _put(self, table: Table, key: tuple[Collection, str], fields: Mapping[str, Any], facts: list[Seen]) -> None:
         collection, id = key
         noun = table.decode(id, fields)
-        if self._quarantine:
-            self._quarantine.pop(key, None)
+        if self.quarantine:
+            self.quarantine.pop(key, None)
         nouns = self._nouns[collection]
         known = nouns.get(id)
         if known is not None and (table.revision(noun) < table.revision(known) or noun == known):
@@ -299,7 +300,7 @@ class Mirror:
         self._digested(key, known, noun)
         self._nouns[collection][id] = noun
         self._count(collection, known, noun)
-        facts.append(table.arrived(noun))
+        facts.append(_arrived(table, key, noun))
 
     def _digested(self, key: tuple[Collection, str], before: Any, after: Any) -> None:
         # A schedule's cursor is left out: only its edits are numbered.
@@ -316,7 +317,7 @@ class Mirror:
 
         Report it even if it was never seen: the core may have promised it.
         """
-        self._quarantine.pop(key, None)
+        self.quarantine.pop(key, None)
         self._wanted.pop(key, None)
         # A read that began before this must not bring the document back.
         self._fetching.pop(key, None)
@@ -324,14 +325,18 @@ class Mirror:
         self._count(key[0], known, None)
         if known is not None:
             self._digested(key, known, None)
-        facts.append(table.left(key[1], last or {}))
+        facts.append(NounSeen(*key) if table.left is None else table.left(key[1], last or {}))
 
     def _set_aside(self, change: Change, reason: str, facts: list[Seen]) -> None:
         id = _shown(change.id)
-        self._quarantine[(change.collection, id)] = reason
-        while len(self._quarantine) > QUARANTINE_MAX:
-            self._quarantine.popitem(last=False)
+        self.quarantine[(change.collection, id)] = reason
+        while len(self.quarantine) > QUARANTINE_MAX:
+            self.quarantine.popitem(last=False)
         facts.append(Quarantined(change.collection, id, reason))
+
+
+def _arrived(table: Table, key: tuple[Collection, str], noun: Any) -> Seen:
+    return NounSeen(*key, noun) if table.arrived is None else table.arrived(noun)
 
 
 def _batch_seen(batch: str, read: Mapping[str, Any]) -> BatchSeen:

@@ -9,7 +9,6 @@ jobs for each request would block everything else.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -69,35 +68,20 @@ class LiveCounts:
     """Owner of the counts. Names without a live job are not in the tables."""
 
     def __init__(self) -> None:
-        self._jobs: Counter[str] = Counter()
-        self._of_definition: Table = {}
-        self._of_lane: Table = {}
-        self._of_tenant: Table = {}
+        self.jobs: Counter[str] = Counter()
+        """The live jobs by state."""
+        self.of_definition: Table = {}
+        """The live jobs by definition, then by state."""
+        self.of_lane: Table = {}
+        self.of_tenant: Table = {}
         self._uncounted: Counter[_Place] = Counter()
         """What the tables lack. A job that came and went between two reads is never added."""
         self.schedules_paused = 0
 
-    @property
-    def jobs(self) -> Mapping[str, int]:
-        """Return the live jobs by state."""
+    def added_up(self) -> "LiveCounts":
+        """Return the counts themselves, to be read before the next change."""
         self._add_up()
-        return self._jobs
-
-    @property
-    def of_definition(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the live jobs by definition, then by state."""
-        self._add_up()
-        return self._of_definition
-
-    @property
-    def of_lane(self) -> Mapping[str, Mapping[str, int]]:
-        self._add_up()
-        return self._of_lane
-
-    @property
-    def of_tenant(self) -> Mapping[str, Mapping[str, int]]:
-        self._add_up()
-        return self._of_tenant
+        return self
 
     def replaced(self, collection: Collection, before: Any | None, after: Any | None) -> None:
         """Count that the document was ``before`` and is ``after`` now; None if it did, or does, not exist."""
@@ -117,12 +101,8 @@ class LiveCounts:
     def _add_up(self) -> None:
         for (state, definition, lane, tenant), more in self._uncounted.items():
             if more:
-                _add(self._jobs, state.value, more)
-                for table, name in (
-                    (self._of_definition, definition),
-                    (self._of_lane, lane),
-                    (self._of_tenant, tenant),
-                ):
+                _add(self.jobs, state.value, more)
+                for table, name in ((self.of_definition, definition), (self.of_lane, lane), (self.of_tenant, tenant)):
                     row = table.setdefault(name, Counter())
                     _add(row, state.value, more)
                     if not row:

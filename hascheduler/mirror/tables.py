@@ -29,20 +29,20 @@ from hascheduler.schema.token import Token
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``decode(id, fields)`` makes the noun and ``encode`` the fields again; ``arrived`` and ``left`` report it.
+    """``decode(id, fields)`` makes the noun and ``encode`` the fields again.
 
-    ``revision(noun)`` orders its versions. ``revised`` names the field that every write raises by one, except writes of
-    ``unnumbered`` fields alone; it is "" if patches are not numbered. Documents for which ``ends`` is true leave the
-    mirror. ``advanced(noun, patch)`` is the noun after a patch of unnumbered fields alone, which is frequent.
-    ``decode_patch(fields)`` reads a patch by itself if possible, and ``patched(noun, decoded)`` is the noun after it:
-    this saves encoding the noun and decoding it again.
+    ``arrived`` and ``left`` report it; without them, that is a `NounSeen`. ``revision(noun)`` orders its versions.
+    ``revised`` names the field that every write raises by one, except writes of ``unnumbered`` fields alone; it is ""
+    if patches are not numbered. Documents for which ``ends`` is true leave the mirror. ``advanced(noun, patch)`` is the
+    noun after a patch of unnumbered fields alone, which is frequent. ``decode_patch(fields)`` reads a patch by itself
+    if possible, and ``patched(noun, decoded)`` is the noun after it, which saves encoding and decoding it again.
     """
 
     decode: Callable[[object, Any], Any]
     encode: Callable[[Any], Any]
-    arrived: Callable[[Any], seen.Seen]
-    left: Callable[[str, Mapping[str, Any]], seen.Seen]
     revision: Callable[[Any], tuple[int, ...]]
+    arrived: Callable[[Any], seen.Seen] | None = None
+    left: Callable[[str, Mapping[str, Any]], seen.Seen] | None = None
     revised: str = ""
     unnumbered: frozenset[str] = frozenset()
     ends: Callable[[Any], bool] = lambda _: False
@@ -51,30 +51,9 @@ class Table:
     patched: Callable[[Any, Mapping[str, Any]], Any] = lambda noun, _: noun
 
 
-def _table(
-    decode: Callable[[object, Any], Any],
-    encode: Callable[[Any], Any],
-    arrived: Callable[[Any], seen.Seen],
-    gone: Callable[[str], seen.Seen],
-    revision: Callable[[Any], tuple[int, ...]] | None = None,
-) -> Table:
-    """Return a table row; without ``revision`` every write of the noun is an edit, and raises its ``rev``."""
-
-    def left(id: str, _last: Mapping[str, Any]) -> seen.Seen:
-        return gone(id)
-
-    if revision is None:
-        return Table(decode, encode, arrived, left, revision=lambda noun: (noun.rev,), revised="rev")
-    return Table(decode, encode, arrived, left, revision)
-
-
-def _part(
-    part: type[Part],
-    arrived: Callable[[Any], seen.Seen],
-    gone: Callable[[str], seen.Seen],
-    revision: Callable[[Any], tuple[int, ...]] | None = None,
-) -> Table:
-    return _table(partial(read_document, part), document_of, arrived, gone, revision)
+def _edited(part: type[Part]) -> Table:
+    """Return the row of a part of which every write is an edit, and raises its ``rev``."""
+    return Table(partial(read_document, part), document_of, lambda noun: (noun.rev,), revised="rev")
 
 
 def _job_left(id: str, fields: Mapping[str, Any]) -> seen.JobGone:
@@ -113,24 +92,22 @@ TABLES: dict[Collection, Table] = {
         unnumbered=LEADER_FIELDS,
         advanced=with_leader_fields,
     ),
-    Collection.DEFINITIONS: _part(Definition, seen.DefinitionSeen, seen.DefinitionGone),
-    Collection.LANES: _part(Lane, seen.LaneSeen, seen.LaneGone),
-    Collection.CALENDARS: _part(Calendar, seen.CalendarSeen, seen.CalendarGone),
-    Collection.TENANTS: _part(Tenant, seen.TenantSeen, seen.TenantGone),
-    Collection.PAUSES: _part(StandingPause, seen.PauseSeen, seen.PauseGone),
+    Collection.DEFINITIONS: _edited(Definition),
+    Collection.LANES: _edited(Lane),
+    Collection.CALENDARS: _edited(Calendar),
+    Collection.TENANTS: _edited(Tenant),
+    Collection.PAUSES: _edited(StandingPause),
     # Making or lifting a hold raises rev; the leader records what it has released.
-    Collection.HOLDS: _table(
-        decode_hold, encode_hold, seen.HoldSeen, seen.HoldGone, lambda hold: (hold.rev, hold.released)
+    Collection.HOLDS: Table(decode_hold, encode_hold, lambda hold: (hold.rev, hold.released)),
+    Collection.TOKENS: _edited(Token),
+    Collection.PROCESSORS: Table(
+        decode=decode_processor,
+        encode=encode_processor,
+        arrived=seen.ProcessorSeen,
+        left=lambda processor, _last: seen.ProcessorGone(processor),
+        revision=lambda processor: (processor.beat,),
     ),
-    Collection.TOKENS: _part(Token, seen.TokenSeen, seen.TokenGone),
-    Collection.PROCESSORS: _table(
-        decode_processor, encode_processor, seen.ProcessorSeen, seen.ProcessorGone, lambda processor: (processor.beat,)
-    ),
-    Collection.LEASES: _table(
-        decode_lease, encode_lease, seen.LeaseSeen, seen.LeaseGone, lambda lease: (lease.term, lease.renewals)
-    ),
-    Collection.REPLICAS: _part(ReplicaStatus, seen.ReplicaSeen, seen.ReplicaGone, lambda replica: (replica.beat,)),
-    Collection.META: _table(
-        decode_schema_version, encode_schema_version, seen.SchemaSeen, seen.SchemaGone, lambda schema: (schema.rev,)
-    ),
+    Collection.LEASES: Table(decode_lease, encode_lease, lambda lease: (lease.term, lease.renewals)),
+    Collection.REPLICAS: Table(partial(read_document, ReplicaStatus), document_of, lambda replica: (replica.beat,)),
+    Collection.META: Table(decode_schema_version, encode_schema_version, lambda schema: (schema.rev,)),
 }

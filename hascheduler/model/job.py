@@ -115,11 +115,6 @@ TERMINAL = frozenset({_S, _F, _C})
 OCCUPYING = frozenset({_D, _R})
 
 
-def may_follow(before: JobState, after: JobState) -> bool:
-    """Return True if some row of the table leads from ``before`` to ``after``."""
-    return any(before in row.sources and after in row.targets for row in TRANSITIONS.values())
-
-
 def tries(attempt: int, revivals: int) -> int:
     """Return how many attempts were promised to a processor: each revival takes a number that no attempt runs under."""
     return max(0, attempt - revivals)

@@ -59,7 +59,7 @@ class MongoDeliveries:
         self._database = database
         self._jobs = database[Collection.JOBS.value]
         self._processor_id = processor_id
-        self._consuming = False
+        self.consuming = False
         self._reminders = Reminders()
 
     async def run(self, sink: Sink, turned: Callable[[], None] = lambda: None) -> None:
@@ -70,10 +70,6 @@ class MongoDeliveries:
                 wait=wait_random_exponential(multiplier=0.1, max=3),
             )(self._follow_until_broken, sink, turned)
 
-    @property
-    def consuming(self) -> bool:
-        return self._consuming
-
     async def delete(self) -> None:
         """Do nothing: there is no queue, and the leader finds jobs dispatched to a processor that is gone."""
 
@@ -82,7 +78,7 @@ class MongoDeliveries:
         began_at = asyncio.get_running_loop().time()
         try:
             async with self._stream() as stream:
-                self._consuming = True
+                self.consuming = True
                 turned()
                 # Open first, then sweep: a job dispatched in between is in both.
                 await self.sweep(sink)
@@ -92,7 +88,7 @@ class MongoDeliveries:
             if self._reminders.is_due(str(error), int(asyncio.get_running_loop().time() * 1_000)):
                 log.warning("delivery_stream_lost", error=str(error))
         finally:
-            self._consuming = False
+            self.consuming = False
             turned()
         leave_if_cancelled()
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S

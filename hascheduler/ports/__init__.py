@@ -82,6 +82,5 @@ from hascheduler.ports.work import (
     TracedJob,
     Transport,
     WorkStore,
-    encode_progress,
     rules_of,
 )

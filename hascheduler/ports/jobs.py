@@ -264,7 +264,7 @@ class JobStore(Protocol):
 
         A job with an idempotency key is kept for at least `IDEMPOTENCY_MS` (of `model.documents.job`); then the key is
         free again. If the job has a ``unique`` key too, the idempotency key comes first.
-        `model.documents.unique_job.fate_of` decides about the job that holds the unique key. A replaced job gives up
+        `model.documents.job.fate_of` decides about the job that holds the unique key. A replaced job gives up
         its key before the new one is inserted, and is cancelled after that: a failure in between lets both run, never
         neither.
         """

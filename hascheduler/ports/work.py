@@ -99,17 +99,12 @@ class AttemptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class HandlerProgress:
-    """How far an attempt has come, as its handler reports."""
+    """How far an attempt has come, as its handler reports; stored with these fields."""
 
     percent: float | None
     """0 to 100."""
     text: str
     at_ms: WallMs
-
-
-def encode_progress(progress: HandlerProgress) -> dict[str, Any]:
-    """Return the stored form of ``progress``."""
-    return {"percent": progress.percent, "text": progress.text, "at_ms": progress.at_ms}
 
 
 class FinishAnswer(StrEnum):

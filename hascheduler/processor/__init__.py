@@ -15,7 +15,7 @@ What comes in, and where it goes::
     Deliveries ─► Intake ─► HeldAttempts ─► Runner ─► WorkStore
                     │ parks     │ holds       │ start, handler, finish
                     ▼ garbage   ▼             ▼
-          StopPoller, ProgressReporter   Heartbeat ─► SelfFence: no heartbeat written in time, all handlers stop
+          attempt_loops                Heartbeat ─► SelfFence: no heartbeat written in time, all handlers stop
 
 The protocol of one attempt. A message names a job and an attempt; nothing else in it is trusted. The processor waits
 for one of its slots, *starts* the attempt by compare-and-set (which returns the payload, or that it no longer holds the

@@ -91,7 +91,8 @@ class HandlerLoop:
         self._calls: set[_Call] = set()
         self._called_by: WeakKeyDictionary[asyncio.Task[Any], _Call] = WeakKeyDictionary()
         self._asked = False
-        self._stall: Stall | None = None
+        self.stall: Stall | None = None
+        """The stall that has not ended."""
 
     def __enter__(self) -> "HandlerLoop":
         return self
@@ -120,13 +121,8 @@ class HandlerLoop:
         self._thread.start()
 
     @property
-    def stall(self) -> Stall | None:
-        """Return the stall that has not ended."""
-        return self._stall
-
-    @property
     def is_stuck(self) -> bool:
-        return self._stall is not None and self._stall.for_s >= STUCK_S
+        return self.stall is not None and self.stall.for_s >= STUCK_S
 
     async def run(self, make: Callable[[], Awaitable[Any]], job: JobContext, attempt: HeldAttempt) -> Any:
         """Return what the awaitable of ``make`` returns or raises in the handlers' loop, in the caller's context.
@@ -160,12 +156,12 @@ class HandlerLoop:
             elapsed_s = min(passed_s, 2 * _POLL_S)
             asked_for_s += elapsed_s
             if self._asked and asked_for_s >= STALL_S:
-                self._stalled(asked_for_s if self._stall is None else elapsed_s)
+                self._stalled(asked_for_s if self.stall is None else elapsed_s)
 
     def _stalled(self, elapsed_s: float) -> None:
         running = self._running()
-        is_new, was_stuck = self._stall is None, self.is_stuck
-        stall = self._stall = self._stall or Stall()
+        is_new, was_stuck = self.stall is None, self.is_stuck
+        stall = self.stall = self.stall or Stall()
         stall.seen(running, elapsed_s)
         if is_new or was_stuck is not self.is_stuck:
             job_id, number = ("", 0) if running is None else running.attempt.key
@@ -199,10 +195,10 @@ class HandlerLoop:
         return None if task is None else self._called_by.get(task)
 
     def _over(self) -> None:
-        if self._stall is not None:
-            self._stall.ended_at_s = time.monotonic()
-            log.warning("handler_loop_resumed", reason=str(self._stall))
-            self._stall = None
+        if self.stall is not None:
+            self.stall.ended_at_s = time.monotonic()
+            log.warning("handler_loop_resumed", reason=str(self.stall))
+            self.stall = None
 
     def _place(self) -> str:
         """Return the line at which the loop's thread is."""

@@ -9,6 +9,7 @@ from hascheduler.processor.attempts import Acknowledgements, HeldAttempts
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.telemetry.health import NOT_TURNING
+from hascheduler.telemetry.metrics_processor import ProcessorGauges
 
 _WEDGED_AFTER_MS = 60_000
 DRAINING = "draining"
@@ -18,7 +19,7 @@ FENCED = "no heartbeat was written in time"
 
 @dataclass(kw_only=True)
 class ProcessorHealth:
-    """`telemetry.health.Health` and `telemetry.metrics_processor.ProcessorState`; reads only."""
+    """`telemetry.health.Health`; reads only."""
 
     clock: Clock
     attempts: HeldAttempts
@@ -38,7 +39,7 @@ class ProcessorHealth:
     def not_ready(self) -> str:
         if self.draining.is_set():
             return DRAINING
-        if not self.heartbeat.registered:
+        if self.heartbeat.registered_offer is None:
             return NOT_REGISTERED
         if not self.fence.trusted:
             return FENCED
@@ -49,22 +50,11 @@ class ProcessorHealth:
     def not_leading(self) -> str:
         return "a processor never leads"
 
-    @property
-    def running(self) -> int:
-        return len(self.attempts.running)
-
-    @property
-    def slots(self) -> int:
-        return self.heartbeat.slots
-
-    @property
-    def parked(self) -> int:
-        return self.receipts.parked
-
-    @property
-    def fence_open(self) -> bool:
-        return self.fence.trusted
-
-    @property
-    def heartbeat_age_ms(self) -> int | None:
-        return self.fence.age_ms
+    def gauges(self) -> ProcessorGauges:
+        return ProcessorGauges(
+            running=len(self.attempts.running),
+            slots=self.heartbeat.slots,
+            parked=self.receipts.parked,
+            fence_open=self.fence.trusted,
+            heartbeat_age_ms=self.fence.age_ms,
+        )

@@ -44,7 +44,8 @@ class SelfFence:
         self._on_lost = on_lost
         self._beat_began_at: MonoMs | None = None
         self._open = asyncio.Event()
-        self._checked_at = clock.mono_ms()
+        self.checked_at_ms = clock.mono_ms()
+        """When `watch` last turned."""
 
     @property
     def trusted(self) -> bool:
@@ -55,11 +56,6 @@ class SelfFence:
     def age_ms(self) -> int | None:
         """Return the time since the last written heartbeat began; None before the first."""
         return None if self._beat_began_at is None else self._clock.mono_ms() - self._beat_began_at
-
-    @property
-    def checked_at_ms(self) -> MonoMs:
-        """Return when `watch` last turned."""
-        return self._checked_at
 
     def check(self) -> bool:
         """Return `trusted`; the first call that finds trust lost closes the fence, which stops all handlers."""
@@ -87,7 +83,7 @@ class SelfFence:
         """Stop what runs at the moment at which trust ends."""
         while True:
             await asyncio.sleep(min(self._until_lost_ms(), _CHECK_MS_MAX) / 1000)
-            self._checked_at = self._clock.mono_ms()
+            self.checked_at_ms = self._clock.mono_ms()
             self.check()
 
     def _until_lost_ms(self) -> int:
@@ -124,19 +120,15 @@ class Heartbeat:
         self._registered_able = False
         self._beat = 0
         self._draining = False
-        self._registered = False
         self._offer = _Offer(self.config.offered, self.config.resources)
-        self._registered_offer: _Offer | None = None
-        self._turned_at = self.clock.mono_ms()
+        self.registered_offer: _Offer | None = None
+        """What the registration shows; None until there was one."""
+        self.turned_at_ms = self.clock.mono_ms()
+        """When the loop last turned."""
         self._hurry = asyncio.Event()
         self._reminders = Reminders()
         # Two tries before the deadline, so that one exchange that hangs does not close the fence.
         self._limit_s = max(self.config.heartbeat_deadline_ms / 2, self.config.heartbeat_interval_ms) / 1000
-
-    @property
-    def registered(self) -> bool:
-        """Return True if it ever was registered."""
-        return self._registered
 
     @property
     def slots(self) -> int:
@@ -146,12 +138,7 @@ class Heartbeat:
     @property
     def offer_is_registered(self) -> bool:
         """Return True if the registration shows what it offers."""
-        return self._registered_offer == self._offer
-
-    @property
-    def turned_at_ms(self) -> MonoMs:
-        """Return when the loop last turned."""
-        return self._turned_at
+        return self.registered_offer == self._offer
 
     def drain(self) -> None:
         """Tell the leader at once: no new jobs."""
@@ -174,7 +161,7 @@ class Heartbeat:
             await self._pause(AWAY_MS)  # usually the queue is there in a moment: one write less
         while True:
             self.fence.check()
-            began_at = self._turned_at = self.clock.mono_ms()
+            began_at = self.turned_at_ms = self.clock.mono_ms()
             self._hurry.clear()
             try:
                 async with asyncio.timeout(self._limit_s):
@@ -217,7 +204,7 @@ class Heartbeat:
         # While its handlers are stalled it gets no new jobs; the next heartbeat after that offers slots again.
         has_stalled = self.handler_loop is not None and self.handler_loop.stall is not None
         offer, draining = self._offer, self._draining or has_stalled or not able
-        if self._registered_offer == offer and await self.work.beat(
+        if self.registered_offer == offer and await self.work.beat(
             self.config.id, self._beat, draining=draining, consuming=able, parked=self.parked()
         ):
             return
@@ -236,6 +223,6 @@ class Heartbeat:
                 liveness_endpoint=self.config.liveness_endpoint,
             )
         )
-        if self._registered_offer is None or self._registered_offer == offer:
+        if self.registered_offer is None or self.registered_offer == offer:
             log.info("processor_registered", processor=self.config.id, definitions=sorted(self.definitions))
-        self._registered, self._registered_offer = True, offer
+        self.registered_offer = offer

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 import orjson
 import structlog
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
 from hascheduler.errors import CallerError, InvalidInput, WorldError
 from hascheduler.lifecycle import leave_if_cancelled
@@ -100,7 +99,7 @@ def traceback_of(error: BaseException) -> str | None:
         return None
 
 
-_ROOMS = ("invocation", "handler_loop", "child", "child_process", "process_group", "outcomes")
+_ROOMS = ("invocation", "handler_loop", "child", "child_process", "outcomes")
 _CALLERS = frozenset(f"hascheduler.processor.{room}" for room in _ROOMS)
 
 
@@ -223,43 +222,24 @@ def _cut(text: str, bytes_max: int = ERROR_BYTES_MAX) -> str:
 log = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
-_FIRST_PAUSE_S = 0.1
+_PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6, 2.0)
 
 
-async def until_answered(ask: Callable[[], Awaitable[_T]], doing: str, *, retry_while: Callable[[], bool]) -> _T:
+async def until_answered(
+    ask: Callable[[], Awaitable[_T]], doing: str, *, retry_while: Callable[[], bool] = lambda: True
+) -> _T:
     """Return what ``ask`` returns, and ask again after each unknown answer while ``retry_while`` returns True.
 
     Then raise the last `WorldError`. If ``retry_while`` stays True, the cancellation by the drain ends it.
     """
-
-    def log_unanswered(state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        log.warning("write_unknown", doing=doing, tries=state.attempt_number + 1, error=str(error))
-
-    async def asked() -> _T:
-        # A coroutine function, by which tenacity knows what to await; ``ask`` may be a lambda.
+    tries = 0
+    while True:
+        tries += 1
         try:
             return await ask()
-        finally:
-            leave_if_cancelled()
-
-    try:
-        # Nearly always enough, and without the cost of a retry loop.
-        return await ask()
-    except WorldError as error:
-        if not retry_while():
-            raise
-        log.warning("write_unknown", doing=doing, tries=1, error=str(error))
+        except WorldError as error:
+            if not retry_while():
+                raise
+            log.warning("write_unknown", doing=doing, tries=tries, error=str(error))
         leave_if_cancelled()
-    await asyncio.sleep(uniform(0, _FIRST_PAUSE_S))  # noqa: S311  # jitter, no secret
-    return await AsyncRetrying(
-        retry=retry_if_exception_type(WorldError),
-        wait=wait_random_exponential(multiplier=0.1, max=2),
-        stop=lambda state: not retry_while(),
-        before_sleep=log_unanswered,
-        reraise=True,
-    )(asked)
-
-
-def always() -> bool:
-    return True
+        await asyncio.sleep(uniform(0, _PAUSES_S[min(tries, len(_PAUSES_S)) - 1]))  # noqa: S311  # jitter, no secret

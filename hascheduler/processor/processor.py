@@ -1,15 +1,14 @@
 """The whole processor on one screen: its parts, one task a loop, and how it ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import structlog
 
 from hascheduler.errors import WorldError
-from hascheduler.model.resources import Resources
 from hascheduler.ports import Clock, Deliveries, WorkStore
-from hascheduler.processor.attempt_loops import OverdueReporter, ProgressReporter, StopPoller
-from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, Key, StopReason
+from hascheduler.processor.attempt_loops import overdue_report, progress_report, repeat, stop_request_lookup
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, ProcessSlots, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.handlers import Handlers
@@ -17,7 +16,6 @@ from hascheduler.processor.health import ProcessorHealth
 from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.processor.intake import Intake
 from hascheduler.processor.runner import Runner
-from hascheduler.processor.slots import ProcessSlots
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
@@ -53,9 +51,9 @@ class Processor:
         self._deliveries = deliveries
         self._config = config
         self._draining = asyncio.Event()
-        self._attempts = HeldAttempts(config.held_max)
+        self.attempts = HeldAttempts(config.held_max)
         self._fence = SelfFence(
-            clock, config.heartbeat_deadline_ms, lambda: self._attempts.stop_started(StopReason.FENCED)
+            clock, config.heartbeat_deadline_ms, lambda: self.attempts.stop_started(StopReason.FENCED)
         )
         receipts = Acknowledgements()
         metrics = metrics or ProcessorMetrics()
@@ -64,7 +62,7 @@ class Processor:
             work=work,
             clock=clock,
             config=config,
-            attempts=self._attempts,
+            attempts=self.attempts,
             fence=self._fence,
             receipts=receipts,
             slots=slots or ProcessSlots(config.slots),
@@ -72,8 +70,8 @@ class Processor:
             tracer=tracer,
             metrics=metrics,
         )
-        self._intake = Intake(deliveries, self._attempts, self._runner, receipts)
-        self._heartbeat = Heartbeat(
+        self._intake = Intake(deliveries, self.attempts, self._runner, receipts)
+        self.heartbeat = Heartbeat(
             work=work,
             clock=clock,
             config=config,
@@ -85,9 +83,9 @@ class Processor:
         )
         self.health = ProcessorHealth(
             clock=clock,
-            attempts=self._attempts,
+            attempts=self.attempts,
             fence=self._fence,
-            heartbeat=self._heartbeat,
+            heartbeat=self.heartbeat,
             receipts=receipts,
             deliveries=deliveries,
             draining=self._draining,
@@ -97,13 +95,13 @@ class Processor:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as loops:
             running = [
-                loops.create_task(self._heartbeat.run(), name="heartbeat"),
+                loops.create_task(self.heartbeat.run(), name="heartbeat"),
                 loops.create_task(self._fence.watch(), name="fence"),
                 *(
-                    loops.create_task(each(self._work, self._config, self._attempts).run(), name=each.__name__)
-                    for each in (StopPoller, ProgressReporter, OverdueReporter)
+                    loops.create_task(repeat(each, self._work, self._config, self.attempts), name=each.__name__)
+                    for each in (stop_request_lookup, progress_report, overdue_report)
                 ),
-                loops.create_task(self._intake.run(self._heartbeat.deliveries_turned), name="intake"),
+                loops.create_task(self._intake.run(self.heartbeat.deliveries_turned), name="intake"),
             ]
             await self._draining.wait()
             await self._finish_draining()
@@ -118,49 +116,30 @@ class Processor:
 
     # If it is one of several in this process
 
-    def offer(self, slots: int, resources: Resources) -> None:
-        """Tell the leader how many attempts, and which resources, have room here from now on."""
-        self._heartbeat.offer(slots, resources)
-
-    @property
-    def offered(self) -> int:
-        """Return how many slots it offers."""
-        return self._heartbeat.slots
-
-    @property
-    def offer_is_registered(self) -> bool:
-        """Return True if the registration shows what is offered."""
-        return self._heartbeat.offer_is_registered
-
-    @property
-    def held(self) -> Sequence[Key]:
-        """Return the attempts that it holds."""
-        return self._attempts.keys
-
     @property
     def load(self) -> int:
         """Return how many attempts it holds; if the database does not answer, those whose handlers may run."""
-        return len(self._attempts.held) if self._fence.trusted else self._attempts.at_work
+        return len(self.attempts.held) if self._fence.trusted else self.attempts.at_work
 
     def take_most_load(self) -> int:
         """Return the most attempts that it held at one moment since the last call, or now if it is fenced."""
-        most = self._attempts.take_most()
+        most = self.attempts.take_most()
         return most if self._fence.trusted else self.load
 
     async def _finish_draining(self) -> None:
-        self._heartbeat.drain()
+        self.heartbeat.drain()
         self._intake.drain()
-        log.info("processor_draining", held=len(self._attempts.held), grace_ms=self._config.drain_grace_ms)
-        if await self._attempts.wait_until_none(self._config.drain_grace_ms / 1000):
+        log.info("processor_draining", held=len(self.attempts.held), grace_ms=self._config.drain_grace_ms)
+        if await self.attempts.wait_until_none(self._config.drain_grace_ms / 1000):
             return
-        self._attempts.stop_started(StopReason.DRAINED)
-        if await self._attempts.wait_until_none(_STOP_LIMIT_S):
+        self.attempts.stop_started(StopReason.DRAINED)
+        if await self.attempts.wait_until_none(_STOP_LIMIT_S):
             return
-        for attempt in self._attempts.held:
+        for attempt in self.attempts.held:
             attempt.cancel_again()
-        if not await self._attempts.wait_until_none(_SETTLE_LIMIT_S):
+        if not await self.attempts.wait_until_none(_SETTLE_LIMIT_S):
             # The leader finds them when this registration is gone or its heartbeat stops.
-            log.warning("attempts_abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])
+            log.warning("attempts_abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self.attempts.keys])
 
     async def _try_to_leave(self, doing: str, leave: Callable[[], Awaitable[None]]) -> None:
         """Try once to delete the queue or the registration: abandoned, they expire by themselves."""

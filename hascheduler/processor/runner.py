@@ -16,7 +16,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.trace import TraceContext
 from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import AttemptOutcome, Clock, Delivery, FinishAnswer, HandlerProgress, StartedJob, WorkStore
-from hascheduler.processor.attempts import Acknowledgements, HeldAttempt, HeldAttempts, Phase, StopReason
+from hascheduler.processor.attempts import Acknowledgements, HeldAttempt, HeldAttempts, Phase, ProcessSlots, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
 from hascheduler.processor.handlers import Handlers, JobContext
@@ -24,7 +24,6 @@ from hascheduler.processor.heartbeat import SelfFence
 from hascheduler.processor.invocation import Drop, End, GiveBack, TimeLimit, end_of, invoke, unfinished
 from hascheduler.processor.outcomes import (
     Failure,
-    always,
     checked_percent,
     error_text,
     loss_of,
@@ -33,7 +32,6 @@ from hascheduler.processor.outcomes import (
     until_answered,
     with_cause,
 )
-from hascheduler.processor.slots import ProcessSlots
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import (
     JOB_ATTEMPT,
@@ -50,6 +48,11 @@ from hascheduler.telemetry.tracing import (
 )
 
 log = structlog.get_logger(__name__)
+
+_OF_ATTEMPT = (
+    "id", "attempt", "definition", "target", "payload", "tenant", "labels", "schedule", "nominal_ms", "submitted_at_ms",
+)  # fmt: skip
+"""What a handler sees of a `StartedJob`."""
 
 
 @dataclass(kw_only=True)
@@ -193,7 +196,7 @@ class Runner:
         job_id, number = attempt.key
         at_ms = self.clock.wall_ms()
         answer = await until_answered(
-            lambda: self.work.finish(job_id, number, self.config.id, outcome, at_ms), "finish", retry_while=always
+            lambda: self.work.finish(job_id, number, self.config.id, outcome, at_ms), "finish"
         )
         is_late = answer is FinishAnswer.LATE
         self.metrics.ended(attempt.definition, "late" if is_late else outcome.attempt_end)
@@ -211,7 +214,6 @@ class Runner:
         ours = await until_answered(
             lambda: self.work.give_back(job_id, number, self.config.id, reason, at_ms, lost=lost),
             "give back",
-            retry_while=always,
         )
         outcome = "lost" if lost else "given_back"
         self.metrics.ended(attempt.definition, outcome if ours else "late")
@@ -222,16 +224,7 @@ class Runner:
             attempt.progress = HandlerProgress(checked_percent(percent), shown_text(text), self.clock.wall_ms())
 
         return JobContext(
-            id=started.id,
-            attempt=started.attempt,
-            definition=started.definition,
-            target=started.target,
-            payload=started.payload,
-            tenant=started.tenant,
-            labels=started.labels,
-            schedule=started.schedule,
-            nominal_ms=started.nominal_ms,
-            submitted_at_ms=started.submitted_at_ms,
+            **{name: getattr(started, name) for name in _OF_ATTEMPT},
             deadline_ms=limit.at_ms,
             _report=report,
             _cancel_requested=lambda: attempt.cancel_requested,

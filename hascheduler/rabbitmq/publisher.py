@@ -15,7 +15,7 @@ from aio_pika.abc import AbstractExchange
 from aio_pika.exceptions import PublishError
 
 from hascheduler.errors import BrokerUnavailable
-from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.lifecycle import in_time, leave_if_cancelled
 from hascheduler.model.event import Event, encode_event
 from hascheduler.model.message import BUNDLE_MAX, Message, MessageKind, encode_bundle, encode_message, message_headers
 from hascheduler.ports import Confirm
@@ -144,9 +144,7 @@ class RabbitTransport:
                 leave_if_cancelled()
                 poll_s = _POLL_S if self._has_published or self._blocked else _IDLE_POLL_S
                 self._has_published = False
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(poll_s):
-                        await session.lost.wait()
+                await in_time(session.lost.wait(), poll_s)
         finally:
             self._exchange = None
             self._turned()

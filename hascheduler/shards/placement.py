@@ -71,9 +71,9 @@ class LeaderPlacement:
             if self.name not in order:
                 order = (*order, self.name)  # it is about to leave, or others are about to see that
             rivals = [name for name in order if name == self.name or name != holder]
-            replica.leave_first_try_ms(rivals.index(self.name) * RANK_DELAY_MS)
+            replica.leader.leave_first_try_ms(rivals.index(self.name) * RANK_DELAY_MS)
             first = order[0]
-            replica.expect_lease(expected=bool(self.after_ms) and first == self.name != holder)
+            replica.feeder.expects_lease = bool(self.after_ms) and first == self.name != holder
             is_ready = any(each.ready and each.name == first for each in replica.live_replicas())
             if first != self.name and is_ready and replica.view.leading:
                 since = self._since[replica.scheduler, first] = before.get((replica.scheduler, first), now)
@@ -82,7 +82,7 @@ class LeaderPlacement:
         if ripe is not None and self._may_move(now):
             self._moved_at.append(now)
             log.info("shard_handed_over", shard=ripe.scheduler, to=orders[ripe.scheduler][0])
-            await ripe.hand_over()
+            await ripe.leader.hand_over()
 
     def _may_move(self, now: int) -> bool:
         if self._moved_at and now - self._moved_at[-1] < _PAUSE_MS:

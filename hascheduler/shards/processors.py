@@ -28,10 +28,11 @@ from hascheduler.lifecycle import in_time
 from hascheduler.model.processor import id_in_shard
 from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.ports import Clock
+from hascheduler.processor.attempts import ProcessSlots
 from hascheduler.processor.health import DRAINING, NOT_REGISTERED
 from hascheduler.processor.processor import Processor
-from hascheduler.processor.slots import ProcessSlots
 from hascheduler.shards.offers import ResourceRound, ShardLoad, SlotOffers
+from hascheduler.telemetry.metrics_processor import ProcessorGauges
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +48,7 @@ CountServers = Callable[[int], Awaitable[int | None]]
 
 @dataclass(kw_only=True)
 class ManyShardProcessor:
-    """Owner of the processors in the shards; `Health` and `ProcessorState` of the whole process.
+    """Owner of the processors in the shards; `Health` of the whole process.
 
     ``greet`` gets all their ids with every change. `run` ends after `drain`.
     """
@@ -93,14 +94,14 @@ class ManyShardProcessor:
     def _offer(self) -> None:
         freed, self._freed = self._free.freed - self._freed, self._free.freed
         loads = {
-            shard: ShardLoad(processor.offered, processor.load, processor.take_most_load())
+            shard: ShardLoad(processor.heartbeat.slots, processor.load, processor.take_most_load())
             for shard, processor in self._served.items()
         }
         now_ms = self.clock.mono_ms()
         offers = self._offers.next(now_ms, loads, freed=freed)
         holder = self._resource_holder(now_ms)
         for shard, processor in self._served.items():
-            processor.offer(offers[shard], self.resources if shard == holder else NO_RESOURCES)
+            processor.heartbeat.offer(offers[shard], self.resources if shard == holder else NO_RESOURCES)
 
     def _resource_holder(self, now_ms: int) -> int | None:
         """Return the shard that is offered the resources; None while they pass to the next one."""
@@ -108,8 +109,8 @@ class ManyShardProcessor:
         if not self.resources or len(shards) == 1:
             return shards[0]
         here = self._served[shards[self._round.place]]
-        users = here.held if here.health.fence_open or here.load else ()
-        is_registered = here.offer_is_registered or not here.health.fence_open
+        users = here.attempts.keys if here.health.fence.trusted or here.load else ()
+        is_registered = here.heartbeat.offer_is_registered or not here.health.fence.trusted
         place = self._round.next(now_ms, len(shards), users=users, is_registered=is_registered)
         return None if place is None else shards[place]
 
@@ -168,20 +169,14 @@ class ManyShardProcessor:
     def not_leading(self) -> str:
         return "a processor never leads"
 
-    @property
-    def running(self) -> int:
-        return sum(each.health.running for each in self._served.values())
-
-    @property
-    def parked(self) -> int:
-        return sum(each.health.parked for each in self._served.values())
-
-    @property
-    def fence_open(self) -> bool:
-        return bool(self._served) and all(each.health.fence_open for each in self._served.values())
-
-    @property
-    def heartbeat_age_ms(self) -> int | None:
-        """Return the age of the oldest heartbeat of all shards."""
-        ages = [each.health.heartbeat_age_ms for each in self._served.values()]
-        return max((age for age in ages if age is not None), default=None)
+    def gauges(self) -> ProcessorGauges:
+        """Return the sums over all shards, and the age of the oldest heartbeat."""
+        of_all = [each.health.gauges() for each in self._served.values()]
+        ages = [each.heartbeat_age_ms for each in of_all if each.heartbeat_age_ms is not None]
+        return ProcessorGauges(
+            running=sum(each.running for each in of_all),
+            slots=self.slots,
+            parked=sum(each.parked for each in of_all),
+            fence_open=bool(of_all) and all(each.fence_open for each in of_all),
+            heartbeat_age_ms=max(ages, default=None),
+        )

@@ -15,6 +15,7 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, Input, ProcessorLost, TermBegan
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.mirror import changes
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import policy_name
 from hascheduler.schema.definition import Definition
@@ -103,12 +104,12 @@ class _Load:
         match each:
             case AccountsRestored(accounts):
                 self.accounts = accounts
-            case changes.DefinitionSeen(definition):
-                self.definitions.setdefault(definition.name, definition)
-            case changes.LaneSeen(lane):
-                self.lanes.setdefault(lane.name, lane)
-            case changes.TenantSeen(tenant):
-                self.tenants.setdefault(tenant.name, tenant)
+            case changes.NounSeen(Collection.DEFINITIONS, name, Definition() as definition):
+                self.definitions.setdefault(name, definition)
+            case changes.NounSeen(Collection.LANES, name, Lane() as lane):
+                self.lanes.setdefault(name, lane)
+            case changes.NounSeen(Collection.TENANTS, name, Tenant() as tenant):
+                self.tenants.setdefault(name, tenant)
             case changes.ProcessorSeen(seen):
                 new = ScenarioProcessor(seen.id, seen.definitions, seen.slots, seen.resources, since_ms)
                 known = self.processors.setdefault(seen.id, new)

@@ -18,6 +18,7 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Settled, TermBegan
 from hascheduler.errors import InvariantBroken
 from hascheduler.mirror import changes
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
@@ -131,7 +132,7 @@ class _Run:
         while (next_ms := self._next(at_ms, wake_ms)) is not None:
             at_ms = next_ms
             wake_ms = self._live_through(at_ms, ())
-        called, cost_ms = account_names(scenario.jobs), self._dispatcher.accumulated_cost_ms
+        called, costs = account_names(scenario.jobs), self._dispatcher.state.accounts
         accounts = dict.fromkeys((each.job.tenant, each.job.fairness_key) for each in self._records.values())
         several = len({job.tenant for job in scenario.jobs}) > 1
         tenants = dict.fromkeys(tenant for tenant, _ in accounts) if several else {}
@@ -141,9 +142,9 @@ class _Run:
             jobs=tuple(self._records.values()),
             attempts=tuple(self._attempts),
             completed=tuple(self._completed),
-            accumulated_cost_ms={called(*each): cost_ms(*each) for each in accounts},
-            tenant_cost_ms={name: cost_ms(name) for name in tenants},
-            unschedulable=tuple(self._dispatcher.unschedulable()),
+            accumulated_cost_ms={called(*each): costs.cost(*each) for each in accounts},
+            tenant_cost_ms={name: costs.tenant_cost(name) for name in tenants},
+            unschedulable=tuple(self._dispatcher.state.explainer.unschedulable()),
         )
 
     def _next(self, at_ms: int, wake_ms: int | None) -> int | None:
@@ -178,9 +179,9 @@ class _Run:
     def _beginning(self) -> list[Input]:
         scenario = self._scenario
         return [
-            *map(changes.DefinitionSeen, scenario.definitions),
-            *map(changes.LaneSeen, scenario.lanes),
-            *map(changes.TenantSeen, scenario.tenants),
+            *(changes.NounSeen(Collection.DEFINITIONS, each.name, each) for each in scenario.definitions),
+            *(changes.NounSeen(Collection.LANES, each.name, each) for each in scenario.lanes),
+            *(changes.NounSeen(Collection.TENANTS, each.name, each) for each in scenario.tenants),
             AccountsRestored(AccountsSnapshot(learned=tuple((*row, _EPOCH_MS) for row in scenario.learned_costs))),
             TermBegan(1),
         ]

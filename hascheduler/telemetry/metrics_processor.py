@@ -1,8 +1,9 @@
 """Metrics that a processor counts while it works, and its gauges."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -20,24 +21,15 @@ NOT_KNOWN = "unknown"
 _BUCKETS_S = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400)
 
 
-class ProcessorState(Protocol):
-    """What can be read from a processor at any time."""
+@dataclass(frozen=True, slots=True)
+class ProcessorGauges:
+    """The state of a processor. ``heartbeat_age_ms``: since the last written heartbeat began; None before the first."""
 
-    @property
-    def running(self) -> int: ...
-
-    @property
-    def slots(self) -> int: ...
-
-    @property
-    def parked(self) -> int: ...
-
-    @property
-    def fence_open(self) -> bool: ...
-
-    @property
-    def heartbeat_age_ms(self) -> int | None:
-        """Return the time since the last written heartbeat began; None before the first."""
+    running: int
+    slots: int
+    parked: int
+    fence_open: bool
+    heartbeat_age_ms: int | None
 
 
 class ProcessorMetrics(MetricsOwner):
@@ -59,24 +51,23 @@ class ProcessorMetrics(MetricsOwner):
         """Measure the block as the work of a handler."""
         return self._handler.labels(self._definitions.of(definition)).time()
 
-    def watch(self, state: ProcessorState) -> None:
+    def watch(self, read: Callable[[], ProcessorGauges]) -> None:
         """Show the processor's gauges with every scrape from now on."""
-        self.registry.register(GuardedCollector("processor", lambda: _gauges(state)))
+        self.registry.register(GuardedCollector("processor", lambda: _gauges(read())))
 
 
-def _gauges(state: ProcessorState) -> Iterator[Metric]:
-    running, slots = state.running, state.slots
-    yield GaugeMetricFamily(f"{NAMESPACE}_processor_running", "Running handlers", value=running)
-    yield GaugeMetricFamily(f"{NAMESPACE}_processor_slots_max", "Slots of this processor", value=slots)
+def _gauges(now: ProcessorGauges) -> Iterator[Metric]:
+    yield GaugeMetricFamily(f"{NAMESPACE}_processor_running", "Running handlers", value=now.running)
+    yield GaugeMetricFamily(f"{NAMESPACE}_processor_slots_max", "Slots of this processor", value=now.slots)
     yield GaugeMetricFamily(
         f"{NAMESPACE}_processor_fence_open",
         "1 while the fence is open, so this processor may run jobs",
-        value=state.fence_open,
+        value=now.fence_open,
     )
     age = GaugeMetricFamily(f"{NAMESPACE}_processor_heartbeat_age_seconds", "Age of the last written heartbeat")
-    if state.heartbeat_age_ms is not None:
-        age.add_metric([], state.heartbeat_age_ms / 1_000)
+    if now.heartbeat_age_ms is not None:
+        age.add_metric([], now.heartbeat_age_ms / 1_000)
     yield age
     yield CounterMetricFamily(
-        f"{NAMESPACE}_processor_messages_parked", "Unreadable messages that were parked", value=state.parked
+        f"{NAMESPACE}_processor_messages_parked", "Unreadable messages that were parked", value=now.parked
     )

@@ -68,8 +68,8 @@ class ReplicaMetrics(MetricsOwner):
             ZONE_DATA_VERSION
         ).set(1)
         self._definitions = BoundedLabel()
-        self._verdicts = self._counter("verdicts", "Nominal times by verdict", "verdict", values=Verdict)
-        self._fire_lag = self._histogram("fire_lag_seconds", "Time from a due time to its stored job", _LATE_S)
+        self.verdicts = self._counter("verdicts", "Nominal times by verdict", "verdict", values=Verdict)
+        self.fire_lag = self._histogram("fire_lag_seconds", "Time from a due time to its stored job", _LATE_S)
         self._schedule_to_start = self._histogram(
             "schedule_to_start_seconds", "Time from a job's due time to its first start", _WAITED_S, "definition"
         )
@@ -88,7 +88,7 @@ class ReplicaMetrics(MetricsOwner):
         self.journal_apply_seconds = self._histogram(
             "journal_apply_seconds", "Time to apply one journal entry", _SHORT_S
         )
-        self._takeover = self._gauge(
+        self.takeover = self._gauge(
             "takeover_seconds", "Duration of this replica's last takeover, from winning the lease to deciding"
         )
         self._failovers = self._counter("failovers", "Takeovers by this replica, by cause", "cause", values=Cause)
@@ -96,13 +96,13 @@ class ReplicaMetrics(MetricsOwner):
             "failover_seconds",
             "Duration of this replica's last takeover, from the old leader's last sign to deciding",
         )
-        self._suspicions = self._counter(
+        self.suspicions = self._counter(
             "leader_suspicions",
             "Suspicions of a stalled leader by this replica, by outcome",
             "outcome",
             values=SUSPICIONS,
         )
-        self._publishes = self._counter(
+        self.publishes = self._counter(
             "publishes", "Messages to processors, by outcome", "outcome", values=(*Confirm, "dropped")
         )
         self.publish_confirm_seconds = self._histogram(
@@ -113,12 +113,6 @@ class ReplicaMetrics(MetricsOwner):
         """Count ``decisions`` that the leader has just written into the journal for the first time."""
         for kind, count in Tally(map(type, decisions)).items():
             self._decisions.labels(_KINDS[kind]).inc(count)
-
-    def concluded(self, verdict: Verdict, times: int) -> None:
-        self._verdicts.labels(verdict.value).inc(times)
-
-    def fired(self, lag_ms: int) -> None:
-        self._fire_lag.observe(max(lag_ms, 0) / 1_000)
 
     def settled(self, pairs: Iterable[tuple[Decision, Settlement]]) -> None:
         """Count the settlements of decisions that were applied."""
@@ -144,25 +138,14 @@ class ReplicaMetrics(MetricsOwner):
         for name in definitions if len(definitions) <= VALUES_MAX else ():
             self._failed.labels(self._failed_definitions.of(name))
 
-    def took_over(self, took_ms: int) -> None:
-        self._takeover.set(took_ms / 1_000)
-
     def failed_over(self, failover: Failover) -> None:
         """Record that this replica took over."""
         self._failovers.labels(failover.cause.value).inc()
         self._failover.set((failover.gap_ms or 0) / 1_000)
 
-    def suspected(self, outcome: str) -> None:
-        """Count a suspicion of the leader, or its result; one of `SUSPICIONS`."""
-        self._suspicions.labels(outcome).inc()
-
     def published(self, confirms: Iterable[Confirm]) -> None:
         for outcome, count in Tally(confirms).items():
-            self._publishes.labels(outcome.value).inc(count)
-
-    def dropped(self, messages: int) -> None:
-        """Count messages for which the queue had no room."""
-        self._publishes.labels("dropped").inc(messages)
+            self.publishes.labels(outcome.value).inc(count)
 
 
 _LIVE = (JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.value)

@@ -341,7 +341,7 @@ class PassingTime:
 
     def _until_due_s(self) -> float:
         handler_s = self._loop.next_handler_timer_s() - self._loop.time()
-        step_ms = self._cluster.replica.next_step_at_ms
+        step_ms = self._cluster.replica.stepper.next_step_at_ms
         return handler_s if step_ms is None else min(handler_s, (step_ms - self._clock.wall_ms()) / 1_000)
 
     def _live(self, job_id: str | None) -> list[str]:

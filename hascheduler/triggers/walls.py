@@ -63,8 +63,8 @@ class Walls:
         self._special = special
         self._weekdays = None if weekday == ["*"] else frozenset(weekday)
         self._nth = nth
-        self._per_minute = len(self._seconds)
-        self._per_hour = self._per_minute * len(self._minutes)
+        self.seconds_named = len(self._seconds)
+        self._per_hour = self.seconds_named * len(self._minutes)
         self._per_day = self._per_hour * len(self._hours)
         # By the weekday of the 1st and the length: 28 kinds of month at most, kept as small numbers.
         self._known: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -111,11 +111,6 @@ class Walls:
         """Return True if each hour of a named day is named."""
         return len(self._hours) == 24
 
-    @property
-    def seconds_named(self) -> int:
-        """Return how many seconds of a minute are named."""
-        return self._per_minute
-
     def named_days(self, first: int, last: int) -> bytes:
         """Return for each day from ``first`` through ``last`` 1 if it is named, else 0."""
         found = bytearray(last - first + 1)
@@ -130,7 +125,7 @@ class Walls:
     def _of_rank(self, rank: int) -> int:
         """Return the time of a day with ``rank`` times of the day before it."""
         hour, rest = divmod(rank, self._per_hour)
-        minute, second = divmod(rest, self._per_minute)
+        minute, second = divmod(rest, self.seconds_named)
         return self._hours[hour] * 3_600 + self._minutes[minute] * 60 + self._seconds[second]
 
     def _rank(self, second: int) -> int:
@@ -141,7 +136,7 @@ class Walls:
         rank = hours * self._per_hour
         if hours < len(self._hours) and self._hours[hours] == hour:
             minutes = bisect_left(self._minutes, minute)
-            rank += minutes * self._per_minute
+            rank += minutes * self.seconds_named
             if minutes < len(self._minutes) and self._minutes[minutes] == minute:
                 rank += bisect_right(self._seconds, second)
         return rank

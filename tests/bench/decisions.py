@@ -27,12 +27,13 @@ from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ProcessorSeen
+from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import PRESETS, bonus_max_of
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.definition import Definition
+from tests.unit.dispatch.nouns import noun_seen
 
 SIZES = (10_000, 100_000, 1_000_000)
 _BATCH = 1_000
@@ -75,7 +76,7 @@ class _Bench:
         self._of_key = [self._random.sample(self._definitions, 3) for _ in self._keys]
         self._step(
             TermBegan(1),
-            *(DefinitionSeen(_definition(n, name)) for n, name in enumerate(self._definitions)),
+            *(noun_seen(_definition(n, name)) for n, name in enumerate(self._definitions)),
             *(ProcessorSeen(_processor(n, self._definitions)) for n in range(125)),
             TransportSeen(False),
         )

@@ -8,9 +8,13 @@ from typing import Any
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import graph_job_ids
 from hascheduler.model.event import EventType
-from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState, fire_job_id, fired_at, last_job_id, may_follow
+from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, TRANSITIONS, JobState, fire_job_id, fired_at, last_job_id
 from hascheduler.triggers import next_nominal
 from tests.checkers.evidence import Commit, Effect, Evidence, SeenEvent
+
+
+def may_follow(before: JobState, after: JobState) -> bool:
+    return any(before in row.sources and after in row.targets for row in TRANSITIONS.values())
 
 
 def nothing_lost(evidence: Evidence) -> list[str]:

@@ -56,7 +56,7 @@ class Life:
     @property
     def leads(self) -> bool:
         """Whether it believes so now, by its own clock."""
-        return bool(self.actor._leader.leads())
+        return bool(self.actor.leader.leads())
 
 
 @dataclass

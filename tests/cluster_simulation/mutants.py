@@ -11,7 +11,7 @@ from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
-from hascheduler.mirror.changes import BatchSeen, CalendarSeen, PauseSeen
+from hascheduler.mirror.changes import BatchSeen, NounSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, KeyedRetry, RetryAnswer, RetryKey
@@ -132,7 +132,7 @@ class _RevivedUnderItsOldNumber(Around):
 
 
 def _no_renew_deadline(replica: Replica) -> None:
-    elector = replica._leader._elector
+    elector = replica.leader.elector
     patient = copy(elector._config)
     object.__setattr__(patient, "renew_deadline_ms", 10**9)
     elector._config = patient
@@ -149,11 +149,11 @@ def _decides_before_the_barrier(replica: Replica) -> None:
     async def delivered(seq: int) -> None:
         return
 
-    replica._leader._delivered = delivered  # type: ignore[method-assign]
+    replica.leader._delivered = delivered  # type: ignore[method-assign]
 
 
 def _runs_duplicates(processor: Processor) -> None:
-    attempts = processor._attempts
+    attempts = processor.attempts
     hold = attempts.hold
 
     async def hold_again(key: Any) -> Any:
@@ -168,15 +168,19 @@ _LEADERS = ("kill_leader", "pause_leader", "cut_leader_from_database")
 
 def _suspects_without_budget(replica: Replica) -> None:
     """Wrong suspicions cost nothing, and the leaders' lateness teaches nothing."""
-    suspicion = replica._standstill._suspicion
+    suspicion = replica._standstill.suspicion
     suspicion._was_wrong = lambda now: None  # type: ignore[method-assign]
     suspicion._note = lambda gap_ms, now: None  # type: ignore[method-assign]
+
+
+def _is_of(collection: Collection, seen: Any) -> bool:
+    return isinstance(seen, NounSeen) and seen.collection is collection and seen.noun is not None
 
 
 def _heeds_no_pause(replica: Replica) -> None:
     core: Any = replica.view.core
     fold = core._fold
-    core._fold = lambda seen, now: None if isinstance(seen, PauseSeen) else fold(seen, now)
+    core._fold = lambda seen, now: None if _is_of(Collection.PAUSES, seen) else fold(seen, now)
 
 
 def _takes_each_batch_for_over(replica: Replica) -> None:
@@ -199,8 +203,8 @@ def _hears_of_no_edited_calendar(replica: Replica) -> None:
     fold = core._fold
 
     def deaf(seen: Any, now: WallMs) -> None:
-        if isinstance(seen, CalendarSeen):
-            core._state.rules.calendars[seen.calendar.name] = seen.calendar
+        if _is_of(Collection.CALENDARS, seen):
+            core.state.rules.calendars[seen.id] = seen.noun
         else:
             fold(seen, now)
 
@@ -212,9 +216,9 @@ def _counts_days_from_one(replica: Replica) -> None:
     fold = core._fold
 
     def late(seen: Any, now: WallMs) -> None:
-        if isinstance(seen, CalendarSeen):
-            spans = tuple((first + 1, last + 1) for first, last in seen.calendar.include.spans)
-            seen = CalendarSeen(seen.calendar.model_copy(update={"include": Days(spans)}))
+        if _is_of(Collection.CALENDARS, seen):
+            spans = tuple((first + 1, last + 1) for first, last in seen.noun.include.spans)
+            seen = replace(seen, noun=seen.noun.model_copy(update={"include": Days(spans)}))
         fold(seen, now)
 
     core._fold = late

@@ -281,7 +281,7 @@ class _Story:
             true.fold([put_of(collection, document) for document in live])
         wrong = []
         for life in self._cluster.up("r"):
-            mirror = life.actor._feeder.mirror
+            mirror = life.actor.feeder.mirror
             for collection in (Collection.JOBS, Collection.SCHEDULES, Collection.DEFINITIONS):
                 theirs, ours = mirror.nouns(collection), true.nouns(collection)
                 different = sorted(id for id in theirs.keys() | ours.keys() if theirs.get(id) != ours.get(id))

@@ -263,7 +263,7 @@ class ShardedProcess:
 
     def leads_shard(self, index: int) -> bool:
         replica: Any = self.hosting.shards[index].replica
-        return replica is not None and replica._leader.leads()
+        return replica is not None and replica.leader.leads()
 
     def hosts(self, index: int) -> bool:
         return self.hosting.shards[index].replica is not None

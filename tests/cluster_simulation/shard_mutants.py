@@ -28,7 +28,7 @@ def _releases_what_is_used(replica: Replica) -> None:
     released = core._released
 
     def at_once(now: WallMs) -> Any:
-        limits = core._state.limits
+        limits = core.state.limits
         in_use, limits.in_use = limits.in_use, lambda key: 0
         try:
             return released(now)
@@ -45,7 +45,7 @@ def _starts_what_is_held(replica: Replica) -> None:
 
     def forget_and_plant() -> None:
         forget()
-        rules = core._state.rules
+        rules = core.state.rules
         rules.part_of = lambda key, cap: cap if rules.has_turns(cap) else rules._even(cap)
 
     core.forget = forget_and_plant

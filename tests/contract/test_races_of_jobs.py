@@ -13,7 +13,7 @@ from pymongo import ASCENDING
 from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, JobMove, Requeue, Settlement
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import OCCUPYING, TERMINAL, JobState, may_follow
+from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.apply.job_updates import JobUpdates
@@ -21,6 +21,7 @@ from hascheduler.mongo.connection import Client, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.ports import AttemptOutcome, JobSelection
 from tests.chaos.evidence import Oplog
+from tests.checkers.jobs import may_follow
 from tests.contract.backends import RETENTION_MS, Backend, mongo_backend
 from tests.contract.checks import DONE, UNKNOWN, applied
 from tests.contract.job_states import bring_to, stored

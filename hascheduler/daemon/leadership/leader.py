@@ -12,7 +12,7 @@ has nothing left to repair.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -27,6 +27,7 @@ from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.dispatch.inputs import TermBegan, TrustLost
 from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
 from hascheduler.errors import InvalidInput, StoreOverloaded, StoreUnavailable
+from hascheduler.lifecycle import in_time
 from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import ClaimStore, Clock, Journal, LeaseStore
@@ -41,6 +42,7 @@ _CANNOT_LEAD_PAUSE_MS = 100
 """The completion of the mirror wakes nothing here, and a leaderless system should not wait long for it."""
 
 
+@dataclass
 class Leader:
     """Owner of the elector and of the present term.
 
@@ -48,38 +50,23 @@ class Leader:
     the clock, before each decision. ``hurry`` is called when this replica begins to wait for the stream.
     """
 
-    def __init__(
-        self,
-        config: ReplicaConfig,
-        elector: Elector,
-        *,
-        leases: LeaseStore,
-        journal: Journal,
-        claims: ClaimStore,
-        inbox: Inbox,
-        publisher: Publisher,
-        clock: Clock,
-        can_lead: Callable[[], bool],
-        clock_trusted: Callable[[], bool],
-        hurry: Callable[[], None],
-        due_ms: Callable[[Fire], int],
-        metrics: ReplicaMetrics,
-        observer: FailoverReporter,
-    ) -> None:
-        self._config = config
-        self._elector = elector
-        self._leases = leases
-        self._journal = journal
-        self._claims = claims
-        self._inbox = inbox
-        self._publisher = publisher
-        self._clock = clock
-        self._can_lead = can_lead
-        self._clock_trusted = clock_trusted
-        self._hurry = hurry
-        self._due_ms = due_ms
-        self._metrics = metrics
-        self._observer = observer
+    config: ReplicaConfig
+    elector: Elector
+    _: KW_ONLY
+    leases: LeaseStore
+    journal: Journal
+    claims: ClaimStore
+    inbox: Inbox
+    publisher: Publisher
+    clock: Clock
+    can_lead: Callable[[], bool]
+    clock_trusted: Callable[[], bool]
+    hurry: Callable[[], None]
+    due_ms: Callable[[Fire], int]
+    metrics: ReplicaMetrics
+    observer: FailoverReporter
+
+    def __post_init__(self) -> None:
         self._news = asyncio.Event()
         self._barrier = asyncio.Event()
         self._delivered_seq = 0
@@ -89,14 +76,14 @@ class Leader:
         self._resigning = False
         self._handing_over = False
         self._handed_over = asyncio.Event()
-        self._answered_at = clock.mono_ms()
+        self._answered_at = self.clock.mono_ms()
         self._unanswered = False
 
     # State for other parts, and reports from them
 
     @property
     def lease(self) -> LeaseRecord | None:
-        return self._elector.record
+        return self.elector.record
 
     def leads(self) -> bool:
         """Return True if this replica decides now."""
@@ -104,7 +91,7 @@ class Leader:
 
     def deciding_term(self) -> int | None:
         """Return the present term while this replica decides, else None."""
-        return self._elector.term if self.leads() else None
+        return self.elector.term if self.leads() else None
 
     @property
     def in_term(self) -> bool:
@@ -117,25 +104,25 @@ class Leader:
         It counts only while the lease is this replica's, as far as it knows. Attempts that were not made do not count:
         a replica without CPU is not cut off.
         """
-        lease, patience_ms = self._elector.record, self._config.standstill_after_ms
+        lease, patience_ms = self.elector.record, self.config.standstill_after_ms
         return (
             patience_ms > 0
             and self._unanswered
             and lease is not None
-            and lease.holder == self._config.replica_id
-            and self._clock.mono_ms() - self._answered_at >= patience_ms
+            and lease.holder == self.config.replica_id
+            and self.clock.mono_ms() - self._answered_at >= patience_ms
         )
 
     def leave_first_try_ms(self, delay_ms: int) -> None:
         """Leave a free lease to other candidates for this long, as they are preferred."""
-        self._elector.challenge_delay_ms = delay_ms
+        self.elector.challenge_delay_ms = delay_ms
 
     def active_committer(self) -> Committer | None:
         """Return the present term's committer; None once the lease can't be trusted, for the rest of the term."""
-        if self._committer is not None and not (self._trusted() and self._clock_trusted()):
+        if self._committer is not None and not (self._trusted() and self.clock_trusted()):
             # The core stops now, and must not stay stopped in a term that a late renewal revives.
             self._committer = None
-            self._must_end = "lease lapsed" if self._clock_trusted() else "clock not trusted"
+            self._must_end = "lease lapsed" if self.clock_trusted() else "clock not trusted"
             self._news.set()
         return self._committer
 
@@ -145,22 +132,22 @@ class Leader:
 
     def journal_seen(self, head: JournalHead) -> None:
         """Note that the stream has delivered that entry."""
-        self._observer.journal_seen(head, live=self._can_lead())
-        self._elector.observe_term(head.term)
+        self.observer.journal_seen(head, live=self.can_lead())
+        self.elector.observe_term(head.term)
         self._delivered_seq = max(self._delivered_seq, head.seq)
         self._barrier.set()
 
     def holder_died(self, holder: str) -> None:
-        self._observer.holder_died(holder)
-        self._elector.holder_died(holder, self._clock.mono_ms())
-        self._hurry()
+        self.observer.holder_died(holder)
+        self.elector.holder_died(holder, self.clock.mono_ms())
+        self.hurry()
         self._news.set()
 
     def holder_stalled(self, holder: str) -> None:
         """Note the suspicion: unless the holder renews, its lease may be challenged now."""
-        self._observer.holder_stalled(holder)
-        self._elector.holder_stalled(holder, self._clock.mono_ms())
-        self._hurry()
+        self.observer.holder_stalled(holder)
+        self.elector.holder_stalled(holder, self.clock.mono_ms())
+        self.hurry()
         self._news.set()
 
     def loop_hangs(self) -> None:
@@ -190,7 +177,7 @@ class Leader:
             reason = (
                 self._must_end
                 or (_HANDED_OVER if handing_over else "")
-                or ("" if self._can_lead() else "mirror stale")
+                or ("" if self.can_lead() else "mirror stale")
                 or ("" if self._trusted() else "lease lost")
             )
             if self._term.done() or reason:
@@ -199,65 +186,61 @@ class Leader:
         self._must_end = ""
         if handing_over:
             self._handed_over.set()
-        if self._resigning or not self._can_lead() or not progressing():
+        if self._resigning or not self.can_lead() or not progressing():
             # A replica that can't lead does not renew: the lease runs out, or was released above.
             return
-        attempt = self._elector.next_attempt(self._clock.mono_ms(), self._clock.wall_ms())
+        attempt = self.elector.next_attempt(self.clock.mono_ms(), self.clock.wall_ms())
         if attempt is not None:
             await self._try(attempt)
         if self._term is None and self._trusted():
-            self._term = tasks.create_task(self._lead(self._elector.term), name=f"term-{self._elector.term}")
-            self._hurry()
+            self._term = tasks.create_task(self._lead(self.elector.term), name=f"term-{self.elector.term}")
+            self.hurry()
 
     async def _try(self, attempt: LeaseAttempt) -> None:
         if attempt.expected is None or attempt.expected.term != attempt.proposed.term:
-            self._observer.challenged(attempt.expected)
-        began = self._clock.mono_ms()
+            self.observer.challenged(attempt.expected)
+        began = self.clock.mono_ms()
         answer, overloaded = LeaseAnswer.UNKNOWN, False
         try:
-            async with asyncio.timeout(self._config.retry_period_ms / 1000):
+            async with asyncio.timeout(self.config.retry_period_ms / 1000):
                 if attempt.expected is None:
-                    won = await self._leases.create(attempt.proposed)
+                    won = await self.leases.create(attempt.proposed)
                 else:
-                    won = await self._leases.update(attempt.expected, attempt.proposed)
+                    won = await self.leases.update(attempt.expected, attempt.proposed)
                 answer = LeaseAnswer.WON if won else LeaseAnswer.LOST
                 if not won:
-                    self._observe(await self._leases.get(self._config.scheduler))
+                    self._observe(await self.leases.get(self.config.scheduler))
         except InvalidInput as error:  # a lease written by hand must not end all replicas, one after the other
             log.error("lease_read_failed", error=str(error))
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("lease_write_unknown", term=attempt.proposed.term, error=str(error) or "no answer in time")
             overloaded = isinstance(error, StoreOverloaded)
-        self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
+        self.elector.concluded(attempt, answer, began, self.clock.mono_ms())
         # A refusal is an answer: who is refused is not cut off, and goes on greeting.
         self._unanswered = answer is LeaseAnswer.UNKNOWN and not overloaded
         if not self._unanswered:
             self._answered_at = began
 
     async def _pause(self) -> None:
-        now = self._clock.mono_ms()
-        pause_ms = max(self._elector.wake_at_ms(now) - now, 0) if self._can_lead() else _CANNOT_LEAD_PAUSE_MS
-        try:
-            async with asyncio.timeout(min(max(pause_ms, 5), self._config.retry_period_ms) / 1000):
-                await self._news.wait()
-        except TimeoutError:
-            pass
+        now = self.clock.mono_ms()
+        pause_ms = max(self.elector.wake_at_ms(now) - now, 0) if self.can_lead() else _CANNOT_LEAD_PAUSE_MS
+        await in_time(self._news.wait(), min(max(pause_ms, 5), self.config.retry_period_ms) / 1000)
         self._news.clear()
-        if not self._elector.observed:
+        if not self.elector.observed:
             await self._first_read()
 
     async def _first_read(self) -> None:
         """Read the lease if the snapshot had none: make sure that there is none, rather than wait for one."""
-        if not self._can_lead():
+        if not self.can_lead():
             return
         try:
-            self._observe(await self._leases.get(self._config.scheduler))
+            self._observe(await self.leases.get(self.config.scheduler))
         except (StoreUnavailable, InvalidInput) as error:
             log.warning("lease_read_failed", error=str(error))
 
     def _observe(self, record: LeaseRecord | None) -> None:
-        self._elector.observe(record, self._clock.mono_ms())
-        self._observer.lease_known(self._elector.record, live=self._can_lead())
+        self.elector.observe(record, self.clock.mono_ms())
+        self.observer.lease_known(self.elector.record, live=self.can_lead())
 
     # One term
 
@@ -270,19 +253,19 @@ class Leader:
             log.warning("term_failed", term=term, error=str(group.exceptions[0]))
         finally:
             self._committer = None
-            self._inbox.put_now(TrustLost())
-            self._elector.step_down()
-            self._observer.ended(term)
+            self.inbox.put_now(TrustLost())
+            self.elector.step_down()
+            self.observer.ended(term)
             self._news.set()
 
     async def _begin_and_hold(self, term: int) -> None:
-        won_at = self._clock.mono_ms()
+        won_at = self.clock.mono_ms()
         fence = await Fence.begin(
-            self._journal,
-            name=self._config.scheduler,
+            self.journal,
+            name=self.config.scheduler,
             term=term,
-            holder=self._config.replica_id,
-            now=self._clock.wall_ms(),
+            holder=self.config.replica_id,
+            now=self.clock.wall_ms(),
             trusted=self._trusted,
         )
         if isinstance(fence, Deposed):
@@ -292,21 +275,21 @@ class Leader:
         await self._delivered(fence.began.seq)
         committer = Committer(
             fence,
-            claims=self._claims,
-            publisher=self._publisher,
-            inbox=self._inbox,
-            clock=self._clock,
+            claims=self.claims,
+            publisher=self.publisher,
+            inbox=self.inbox,
+            clock=self.clock,
             trusted=self._trusted,
-            metrics=self._metrics,
-            due_ms=self._due_ms,
-            observer=self._observer,
+            metrics=self.metrics,
+            due_ms=self.due_ms,
+            observer=self.observer,
         )
         self._committer = committer
-        self._observer.deciding(term)
-        self._inbox.put_now(TermBegan(term, reapplied))
-        self._metrics.took_over(self._clock.mono_ms() - won_at)
+        self.observer.deciding(term)
+        self.inbox.put_now(TermBegan(term, reapplied))
+        self.metrics.takeover.set((self.clock.mono_ms() - won_at) / 1_000)
         log.info(
-            "leading", term=term, seq=fence.began.seq, reapplied=len(reapplied), took_ms=self._clock.mono_ms() - won_at
+            "leading", term=term, seq=fence.began.seq, reapplied=len(reapplied), took_ms=self.clock.mono_ms() - won_at
         )
         async with asyncio.TaskGroup() as tasks:
             trimming = tasks.create_task(self._trim(committer), name="trim")
@@ -318,8 +301,8 @@ class Leader:
         """Apply decisions of earlier terms that may not have been applied, and return those that are done."""
         began = fence.began
         done: list[Decision] = []
-        for entry in await self._journal.read(began.name, began.applied_through, began.seq):
-            settlements = await apply_until_known(self._claims, entry, majority=True)
+        for entry in await self.journal.read(began.name, began.applied_through, began.seq):
+            settlements = await apply_until_known(self.claims, entry, majority=True)
             if Settlement.UNKNOWN in settlements:
                 raise StoreUnavailable(f"entry {entry.head.seq} could not be applied again")
             done += [
@@ -338,21 +321,21 @@ class Leader:
     async def _trim(self, committer: Committer) -> None:
         while True:
             await asyncio.sleep(_TRIM_EVERY_S)
-            before_ms = WallMs(self._clock.wall_ms() - self._config.journal_retention_ms)
+            before_ms = WallMs(self.clock.wall_ms() - self.config.journal_retention_ms)
             try:
                 # The newest entry stays in any case: the next leader's seq and term follow from it.
-                await self._journal.trim(self._config.scheduler, committer.applied_through - 1, before_ms)
+                await self.journal.trim(self.config.scheduler, committer.account.applied_through - 1, before_ms)
             except StoreUnavailable as error:
                 log.info("journal_trim_failed", error=str(error))
 
     def _deposed(self, term: int, deposed: Deposed) -> None:
         log.warning("leader_deposed", term=term, by_term=deposed.term)
-        self._elector.observe_term(deposed.term)
+        self.elector.observe_term(deposed.term)
 
     async def _end_term(self, term: asyncio.Task[None], reason: str) -> None:
         if not term.done():
             write = log.info if reason == _HANDED_OVER else log.warning
-            write("term_ended", term=self._elector.term, reason=reason)
+            write("term_ended", term=self.elector.term, reason=reason)
             term.cancel()
             await asyncio.wait({term}, timeout=_HANDOVER_S)
         self._term = None
@@ -371,34 +354,28 @@ class Leader:
         would keep a term in which nothing decides.
         """
         committer, self._committer = self._committer, None
-        self._inbox.wake()
+        self.inbox.wake()
         try:
             if committer is not None:
-                done = await committer.drained(_HANDOVER_S) and await self._publisher.drained(_HANDOVER_S)
-                log.info("handover_started", term=self._elector.term, in_flight_finished=done)
+                done = await committer.drained(_HANDOVER_S) and await self.publisher.drained(_HANDOVER_S)
+                log.info("handover_started", term=self.elector.term, in_flight_finished=done)
         finally:
             self._handed_over.clear()
             self._handing_over = True
             self._news.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._handed_over_within_s):
-                await self._handed_over.wait()
-
-    @property
-    def _handed_over_within_s(self) -> float:
-        """Return the time for a renewal without an answer, the end of the term, and a release without an answer."""
-        return 2 * self._config.retry_period_ms / 1000 + _HANDOVER_S
+        # A renewal without an answer, the end of the term, and a release without an answer.
+        await in_time(self._handed_over.wait(), 2 * self.config.retry_period_ms / 1000 + _HANDOVER_S)
 
     async def _release(self) -> None:
-        attempt = self._elector.release(self._clock.mono_ms(), self._clock.wall_ms())
+        attempt = self.elector.release(self.clock.mono_ms(), self.clock.wall_ms())
         if attempt is None or attempt.expected is None:
             return
         try:
-            async with asyncio.timeout(self._config.retry_period_ms / 1000):
-                if await self._leases.update(attempt.expected, attempt.proposed):
+            async with asyncio.timeout(self.config.retry_period_ms / 1000):
+                if await self.leases.update(attempt.expected, attempt.proposed):
                     self._observe(attempt.proposed)
         except (StoreUnavailable, TimeoutError) as error:
             log.info("lease_release_failed", term=attempt.proposed.term, error=str(error) or "no answer in time")
 
     def _trusted(self) -> bool:
-        return self._elector.leads(self._clock.mono_ms())
+        return self.elector.leads(self.clock.mono_ms())

@@ -58,7 +58,7 @@ class StandstillWatch:
 
     def __post_init__(self) -> None:
         config = self.config
-        self._suspicion = LeaderSuspicion(config.replica_id, config.standstill_after_ms, config.retry_period_ms)
+        self.suspicion = LeaderSuspicion(config.replica_id, config.standstill_after_ms, config.retry_period_ms)
         self._lease: LeaseRecord | None = None
         self._suspected_term = 0
         self._changed = asyncio.Event()
@@ -67,35 +67,28 @@ class StandstillWatch:
 
     def lease_seen(self, lease: LeaseRecord | None) -> None:
         known, self._lease = self._lease, lease
-        self._suspicion.lease_seen(lease, self.clock.mono_ms())
+        self.suspicion.lease_seen(lease, self.clock.mono_ms())
         if (known.holder if known else "") != (lease.holder if lease else ""):
             self._changed.set()
 
     def sign_seen(self, replica_id: str) -> None:
         """Take a beat or a journal entry of that replica."""
         now = self.clock.mono_ms()
-        comeback = self._suspicion.sign_seen(replica_id, now)
+        comeback = self.suspicion.sign_seen(replica_id, now)
         if comeback is not None:
-            resting_ms = self._suspicion.resting_ms(now)
+            resting_ms = self.suspicion.resting_ms(now)
             log.info(
                 "leader_suspicion_resolved",
                 suspicion=comeback.value,
                 sign_of=replica_id,
                 no_suspicion_for_ms=resting_ms,
             )
-            self.metrics.suspected("wrong" if comeback is Comeback.WRONG else "right")
-
-    def gone(self, replica_id: str) -> None:
-        """Forget that replica: its record was removed, or has expired."""
-        self._suspicion.gone(replica_id)
+            self.metrics.suspicions.labels("wrong" if comeback is Comeback.WRONG else "right").inc()
 
     def stream_seen(self, seen_through_ms: MonoMs | None) -> None:
         """Note how far the stream is known to have brought everything."""
-        self._suspicion.stream_seen(seen_through_ms, self.clock.mono_ms())
+        self.suspicion.stream_seen(seen_through_ms, self.clock.mono_ms())
         self._judge()
-
-    def restarted(self) -> None:
-        self._suspicion.restarted()
 
     # The loops
 
@@ -111,24 +104,24 @@ class StandstillWatch:
         while True:
             self._changed.clear()
             lease, now = self._lease, self.clock.mono_ms()
-            if lease is None or self.leader.in_term or not self._suspicion.is_watching(now):
+            if lease is None or self.leader.in_term or not self.suspicion.is_watching(now):
                 await self._wait(retry_s)
                 continue
-            doubtful_in_ms = self._suspicion.doubtful_in_ms(now)
-            if not self._suspicion.has_greeted:
+            doubtful_in_ms = self.suspicion.doubtful_in_ms(now)
+            if not self.suspicion.has_greeted:
                 await self._ask(lease, retry_s)
                 await self._wait(retry_s)
             elif doubtful_in_ms is None or doubtful_in_ms > 0:
                 await self._wait(retry_s if doubtful_in_ms is None else doubtful_in_ms / 1_000)
             else:
                 self.beat_now()
-                question_s = self._suspicion.threshold_ms(now) / 1_000 / _QUESTIONS
+                question_s = self.suspicion.threshold_ms(now) / 1_000 / _QUESTIONS
                 asked_ms = self.clock.mono_ms()
                 await self._ask(lease, question_s)
                 self._judge()
                 # Send the beat that proves the whole threshold when it is over, not up to a question later.
                 rest_s = question_s - (self.clock.mono_ms() - asked_ms) / 1_000
-                suspicious_in_s = self._suspicion.suspicious_in_ms(self.clock.mono_ms()) / 1_000
+                suspicious_in_s = self.suspicion.suspicious_in_ms(self.clock.mono_ms()) / 1_000
                 await self._wait(min(rest_s, suspicious_in_s) if suspicious_in_s > 0 else rest_s)
 
     async def _ask(self, lease: LeaseRecord, limit_s: float) -> None:
@@ -136,13 +129,13 @@ class StandstillWatch:
         if self._lease is None or self._lease.holder != lease.holder:
             return  # the answer is about an earlier leader
         if greeted:
-            self._suspicion.greeted()
+            self.suspicion.greeted()
         else:
-            self._suspicion.unanswered()
+            self.suspicion.unanswered()
 
     def _judge(self) -> None:
         now, lease = self.clock.mono_ms(), self._lease
-        if lease is None or self.leader.in_term or not self._suspicion.is_stalled(now):
+        if lease is None or self.leader.in_term or not self.suspicion.is_stalled(now):
             return
         if lease.term != self._suspected_term:
             self._suspected_term = lease.term
@@ -150,10 +143,10 @@ class StandstillWatch:
                 "leader_stalled",
                 holder=lease.holder,
                 term=lease.term,
-                silent_ms=self._suspicion.silent_ms(now),
-                threshold_ms=self._suspicion.threshold_ms(now),
+                silent_ms=self.suspicion.silent_ms(now),
+                threshold_ms=self.suspicion.threshold_ms(now),
             )
-            self.metrics.suspected("suspected")
+            self.metrics.suspicions.labels("suspected").inc()
         self.leader.holder_stalled(lease.holder)
 
     async def _watch_own_loop(self) -> None:

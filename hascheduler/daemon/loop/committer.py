@@ -15,7 +15,7 @@ that has neither come back in the stream nor lost.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 import structlog
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_random_exponential
@@ -26,6 +26,7 @@ from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, RecordVerdict, Settlement
 from hascheduler.dispatch.inputs import Settled
+from hascheduler.lifecycle import in_time
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import ClaimStore, Clock, JournalEntry
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
@@ -41,6 +42,7 @@ class _SubmittedBatch:
     majority: bool
 
 
+@dataclass
 class Committer:
     """Owner of one term's pipeline. `run` ends when the term does: deposed, or cancelled by the leader.
 
@@ -48,58 +50,34 @@ class Committer:
     journal.
     """
 
-    def __init__(
-        self,
-        fence: Fence,
-        *,
-        claims: ClaimStore,
-        publisher: Publisher,
-        inbox: Inbox,
-        clock: Clock,
-        trusted: Callable[[], bool],
-        metrics: ReplicaMetrics | None = None,
-        due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
-        observer: FailoverReporter | None = None,
-    ) -> None:
-        self._fence = fence
-        self._claims = claims
-        self._publisher = publisher
-        self._inbox = inbox
-        self._clock = clock
-        self._trusted = trusted
-        self._metrics = metrics or ReplicaMetrics()
-        self._due_ms = due_ms
-        self._observer = observer
+    fence: Fence
+    _: KW_ONLY
+    claims: ClaimStore
+    publisher: Publisher
+    inbox: Inbox
+    clock: Clock
+    trusted: Callable[[], bool]
+    metrics: ReplicaMetrics = field(default_factory=ReplicaMetrics)
+    due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms
+    observer: FailoverReporter | None = None
+
+    def __post_init__(self) -> None:
         self._unsure: set[Decision] = set()
         self._unstorable = 0
         self._to_journal: asyncio.Queue[_SubmittedBatch] = asyncio.Queue(maxsize=1)
         self._to_apply: asyncio.Queue[tuple[JournalEntry, bool, frozenset[Decision]]] = asyncio.Queue(maxsize=1)
         self._room = asyncio.Event()
         self._room.set()
-        self._account = _OpenEntries(fence.began.seq)
-
-    @property
-    def applied_through(self) -> int:
-        return self._account.applied_through
+        self.account = OpenEntries(self.fence.began.seq)
 
     async def ready(self) -> bool:
         """Wait, for a bounded time, until `submit` has room, and return True if it has."""
-        if self._room.is_set():
-            return True
-        try:
-            async with asyncio.timeout(_READY_TIMEOUT_S):
-                await self._room.wait()
-        except TimeoutError:
-            return False
-        return True
+        return self._room.is_set() or await in_time(self._room.wait(), _READY_TIMEOUT_S)
 
     def submit(self, decisions: tuple[Decision, ...], *, majority: bool) -> None:
         """Take a batch. The caller is the only one that submits, and `ready` has just returned True."""
         self._to_journal.put_nowait(_SubmittedBatch(decisions, majority))
         self._room.clear()
-
-    def settled(self, decisions: Sequence[Decision]) -> None:
-        self._account.settle(decisions)
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait until everything submitted has been applied and handed on, and return True if that happened in time."""
@@ -123,28 +101,28 @@ class Committer:
         while True:
             work = await self._to_journal.get()
             self._room.set()
-            with self._metrics.journal_append_seconds.time():
-                answer = await self._fence.append(
-                    work.decisions, self._account.applied_through, self._clock.wall_ms(), self._trusted
+            with self.metrics.journal_append_seconds.time():
+                answer = await self.fence.append(
+                    work.decisions, self.account.applied_through, self.clock.wall_ms(), self.trusted
                 )
             if isinstance(answer, Deposed):
                 return answer
-            new = self._account.open(answer)
-            self._metrics.journaled(new)
-            if self._observer is not None:
-                self._observer.journaled(self._fence.term)
+            new = self.account.open(answer)
+            self.metrics.journaled(new)
+            if self.observer is not None:
+                self.observer.journaled(self.fence.term)
             await self._to_apply.put((answer, work.majority, new))
             self._to_journal.task_done()
 
     async def _applying(self) -> None:
         while True:
             entry, majority, new = await self._to_apply.get()
-            with self._metrics.journal_apply_seconds.time():
-                settlements = await apply_until_known(self._claims, entry, majority=majority)
+            with self.metrics.journal_apply_seconds.time():
+                settlements = await apply_until_known(self.claims, entry, majority=majority)
             pairs = list(zip(entry.decisions, settlements, strict=True))
             self._count(pairs, new)
-            self._inbox.put_now(*(Settled(decision, settlement) for decision, settlement in pairs))
-            self._publisher.offer(
+            self.inbox.put_now(*(Settled(decision, settlement) for decision, settlement in pairs))
+            self.publisher.offer(
                 Publish(decision.job_id, decision.attempt, decision.processor)
                 for decision, settlement in pairs
                 if isinstance(decision, Dispatch) and settlement is Settlement.DONE
@@ -153,24 +131,24 @@ class Committer:
 
     def _count(self, pairs: Sequence[tuple[Decision, Settlement]], new: frozenset[Decision]) -> None:
         """Count each decision once, however often it is applied."""
-        now = self._clock.wall_ms()
+        now = self.clock.wall_ms()
         first = [pair for pair in pairs if pair[0] in new or pair[0] in self._unsure]
         self._unsure.difference_update(decision for decision, _ in first)
         self._unsure.update(decision for decision, settlement in first if settlement is Settlement.UNKNOWN)
-        self._metrics.settled(first)
+        self.metrics.settled(first)
         for decision, settlement in first:
             if settlement is Settlement.REFUSED and isinstance(decision, Fire):
                 self._count_unstorable(decision)
             if settlement is not Settlement.DONE:
                 continue
             if isinstance(decision, Fire):
-                self._metrics.concluded(Verdict.FIRED, 1)
-                self._metrics.fired(now - self._due_ms(decision))
+                self.metrics.verdicts.labels(Verdict.FIRED.value).inc()
+                self.metrics.fire_lag.observe(max(now - self.due_ms(decision), 0) / 1_000)
             elif isinstance(decision, RecordVerdict):
-                self._metrics.concluded(decision.run.verdict, decision.run.count)
+                self.metrics.verdicts.labels(decision.run.verdict.value).inc(decision.run.count)
 
     def _count_unstorable(self, fire: Fire) -> None:
-        self._metrics.concluded(Verdict.UNSTORABLE, 1)
+        self.metrics.verdicts.labels(Verdict.UNSTORABLE.value).inc()
         self._unstorable += 1
         if self._unstorable.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
             reason = "the job is too large to store; check the payload of its schedule"
@@ -198,7 +176,7 @@ async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority
         return settlements
 
 
-class _OpenEntries:
+class OpenEntries:
     """Owner of the entries that still have unsettled decisions."""
 
     def __init__(self, began_seq: int) -> None:

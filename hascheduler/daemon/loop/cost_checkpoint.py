@@ -48,7 +48,7 @@ class CostCheckpoint:
         term = self.term()
         if term is None:
             return
-        accounts = self.core.accounts(self.clock.wall_ms(), _ROWS_MAX, _CHARACTERS_MAX)
+        accounts = self.core.state.accounts.snapshot(self.clock.wall_ms(), _ROWS_MAX, _CHARACTERS_MAX)
         if accounts == replace(self._saved, as_of_ms=accounts.as_of_ms):
             return
         try:

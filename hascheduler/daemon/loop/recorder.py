@@ -27,7 +27,7 @@ class Recorder:
     def __init__(self, core: Dispatcher, clock: Clock, *, term: Callable[[], int | None]) -> None:
         self._core = core
         self._clock = clock
-        self._term = term
+        self.term = term
         self._readers: dict[asyncio.Queue[RecordedStep | RecordingEnd], None] = {}
 
     def stepped(self, now: WallMs, inputs: Sequence[Input], decisions: tuple[Decision, ...]) -> None:
@@ -45,10 +45,6 @@ class Recorder:
         """End all recordings: this replica does not decide (any more)."""
         for queue in list(self._readers):
             self._end(queue, "this replica no longer leads")
-
-    def term(self) -> int | None:
-        """Return the term that would be recorded; None if this replica does not decide."""
-        return self._term()
 
     @property
     def is_taken(self) -> bool:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import exp
-from typing import Protocol
 
 import structlog
 
 from hascheduler.daemon.loop.batch_delay import BatchDelay
+from hascheduler.daemon.loop.committer import Committer
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.loop.recorder import Recorder
+from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.capacity.heartbeats import Heartbeats
 from hascheduler.dispatch.decisions import Decision
@@ -57,30 +58,6 @@ class DecisionLag:
         self._at_ms = None
 
 
-class DecisionSink(Protocol):
-    """The consumer of a leader's decisions, for as long as its term lasts."""
-
-    async def ready(self) -> bool: ...
-
-    def submit(self, decisions: tuple[Decision, ...], *, majority: bool) -> None: ...
-
-    def settled(self, decisions: tuple[Decision, ...]) -> None: ...
-
-
-class StreamProgress(Protocol):
-    """How far the stream can be trusted to have delivered everything."""
-
-    @property
-    def listening(self) -> bool:
-        """Return True if the stream is not silent: new writes arrive."""
-        ...
-
-    @property
-    def seen_through_ms(self) -> MonoMs | None:
-        """Return the moment before which everything written is in the inbox, or was."""
-        ...
-
-
 @dataclass(kw_only=True)
 class Stepper:
     """The loop that turns the core.
@@ -88,7 +65,8 @@ class Stepper:
     ``active_committer`` returns the present term's committer, or None if this replica must not decide. ``seen`` gets
     the inputs of each step, right after it; ``decided`` gets the decisions right before they are submitted. ``rounds``
     counts the turns of the loop, even if the committer had no room; ``turned_at_ms`` is when it last took a step. The
-    core has to decide by itself at ``next_step_at_ms``; None if only a new input makes it decide.
+    core has to decide by itself at ``next_step_at_ms``; None if only a new input makes it decide. ``seen_through_ms``
+    returns the moment before which everything written is in the inbox, or was.
     """
 
     core: Dispatcher
@@ -97,8 +75,9 @@ class Stepper:
     publisher: Publisher
     recorder: Recorder
     clock: Clock
-    active_committer: Callable[[], DecisionSink | None]
-    stream: StreamProgress
+    active_committer: Callable[[], Committer | None]
+    own_heartbeat: ReplicaHeartbeat
+    seen_through_ms: Callable[[], MonoMs | None]
     want: Callable[[Iterable[str]], None]
     seen: Callable[[Sequence[Input]], None]
     decided: Callable[[Sequence[Decision]], None]
@@ -135,7 +114,7 @@ class Stepper:
                 self.turned_at_ms = self.clock.mono_ms()
                 self._turn(committer, now)
 
-    def _turn(self, committer: DecisionSink | None, now: WallMs) -> None:
+    def _turn(self, committer: Committer | None, now: WallMs) -> None:
         inputs = self.inbox.take()
         self._watch_processors(inputs)
         if committer is None:
@@ -152,11 +131,11 @@ class Stepper:
         if committer is None:
             self._decision_lag.clear()
             return
-        promised_at_ms = self.core.oldest_promise_at_ms
+        promised_at_ms = self.core.state.ledger.oldest_at()
         if promised_at_ms is not None:
             self._decision_lag.observe(max(now - promised_at_ms, 0), self.clock.mono_ms())
         if step.settled:
-            committer.settled(step.settled)
+            committer.account.settle(step.settled)
         if step.decisions:
             self.decided(step.decisions)
             committer.submit(step.decisions, majority=step.retried)
@@ -176,8 +155,7 @@ class Stepper:
                     self.heartbeats.clear()
                 case _:
                     pass
-        stream = self.stream
-        lost = self.heartbeats.newly_lost(now, listening=stream.listening, seen_through=stream.seen_through_ms)
+        lost = self.heartbeats.newly_lost(now, listening=self.own_heartbeat.fresh, seen_through=self.seen_through_ms())
         for processor_id, beat in lost:
             log.warning("processor_lost", processor=processor_id, beat=beat)
             inputs.append(ProcessorLost(processor_id, beat))

@@ -31,7 +31,7 @@ import structlog
 
 from hascheduler.daemon.loop.feeder import FETCH_MAX, Feeder
 from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable
-from hascheduler.lifecycle import leave_if_cancelled
+from hascheduler.lifecycle import in_time, leave_if_cancelled
 from hascheduler.mirror.changes import Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import decode_job
@@ -176,10 +176,7 @@ class LogFollower:
             answer = self._next_answer()
             if answer is not None:
                 return answer
-            try:
-                async with asyncio.timeout_at(until):
-                    await news.wait()
-            except TimeoutError:
+            if not await in_time(news.wait(), until - loop.time()):
                 return NewEvents((), self._after)
 
     def _next_answer(self) -> NewEvents | Missed | Lagging | Closing | None:

@@ -126,13 +126,8 @@ class Publisher:
             except asyncio.QueueFull:
                 dropped += 1
         if dropped:
-            self.metrics.dropped(dropped)
+            self.metrics.publishes.labels("dropped").inc(dropped)
             log.warning("publish_queue_full", dropped=dropped)
-
-    @property
-    def accepting(self) -> bool:
-        """Return True if the broker accepts messages now."""
-        return self.transport.accepting
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait until everything offered has been published or given up, and return True if that happened in time."""

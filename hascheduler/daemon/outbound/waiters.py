@@ -5,8 +5,9 @@ request does, and there is room for `WAITERS_MAX`.
 """
 
 import asyncio
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 from hascheduler.errors import Overloaded
 
@@ -37,7 +38,7 @@ class Waiters:
     """Owner of the waiters, by the name of what each waits for."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, set[StreamWaiter]] = {}
+        self.by_name: dict[str, set[StreamWaiter]] = {}
         self._count = 0
         self._open = True
 
@@ -50,34 +51,27 @@ class Waiters:
             raise Overloaded(f"{WAITERS_MAX} requests are already waiting at this replica", retry_after_s=1)
         waiter = StreamWaiter()
         self._count += 1
-        self._by_name.setdefault(name, set()).add(waiter)
+        self.by_name.setdefault(name, set()).add(waiter)
         try:
             yield waiter
         finally:
             self._count -= 1
-            others = self._by_name[name]
+            others = self.by_name[name]
             others.discard(waiter)
             if not others:
-                del self._by_name[name]
-
-    @property
-    def names(self) -> Set[str]:
-        """Return the names that requests wait for."""
-        return self._by_name.keys()
+                del self.by_name[name]
 
     def notify(self, name: str) -> None:
-        for waiter in self._by_name.get(name, ()):
+        for waiter in self.by_name.get(name, ()):
             waiter.notify()
 
     def notify_all(self) -> None:
         """Wake every waiter, as the stream has a gap: each request checks for itself."""
-        for waiters in self._by_name.values():
-            for waiter in waiters:
-                waiter.notify()
+        for waiter in chain.from_iterable(self.by_name.values()):
+            waiter.notify()
 
     def close(self) -> None:
         """End every wait, as this replica ends."""
         self._open = False
-        for waiters in self._by_name.values():
-            for waiter in waiters:
-                waiter.close()
+        for waiter in chain.from_iterable(self.by_name.values()):
+            waiter.close()

@@ -7,7 +7,7 @@ integers, however many jobs wait, and no job that can't run is ever checked.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from hascheduler.dispatch.capacity.rate_limits import RateLimits
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
@@ -41,19 +41,11 @@ class SchedulingClasses:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._classes: dict[tuple[str, Resources | None, str | None], SchedulingClass] = {}
-        self._of_definition: dict[str, int] = {}
-        self._of_tenant: dict[str, int] = {}
+        self.of_definition: dict[str, int] = {}
+        """The bits of each definition's classes."""
+        self.of_tenant: dict[str, int] = {}
+        """The bits of the classes of each tenant with a quota."""
         self.changes = 0
-
-    @property
-    def of_definition(self) -> Mapping[str, int]:
-        """Return the bits of each definition's classes."""
-        return self._of_definition
-
-    @property
-    def of_tenant(self) -> Mapping[str, int]:
-        """Return the bits of the classes of each tenant with a quota."""
-        return self._of_tenant
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -69,9 +61,9 @@ class SchedulingClasses:
             known = SchedulingClass(len(self._classes), self._rules.definition(job.definition), job.resources, tenant)
             self._classes[key] = known
             bit = 1 << known.bit
-            self._of_definition[job.definition] = self._of_definition.get(job.definition, 0) | bit
+            self.of_definition[job.definition] = self.of_definition.get(job.definition, 0) | bit
             if tenant is not None:
-                self._of_tenant[tenant] = self._of_tenant.get(tenant, 0) | bit
+                self.of_tenant[tenant] = self.of_tenant.get(tenant, 0) | bit
             self.changes += 1
         return known
 
@@ -87,7 +79,7 @@ class SchedulingClasses:
 
     def forget(self) -> None:
         """Forget all classes; each comes back with its next job."""
-        for table in (self._classes, self._of_definition, self._of_tenant):
+        for table in (self._classes, self.of_definition, self.of_tenant):
             table.clear()
         self.changes += 1
 

@@ -14,7 +14,7 @@ no-op, and a processor that comes back finds its slots as they are.
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef, Rest, supports
@@ -96,7 +96,8 @@ class SlotPool:
         self._busy: dict[str, dict[str, None]] = {}
         self._used: dict[str, Counter[str]] = {}
         self._places: dict[str, tuple[str, Resources]] = {}
-        self._rests: dict[str, Rest] = {}
+        self.rests: dict[str, Rest] = {}
+        """The rests of processors that have yet to start a job again."""
         self._now = WallMs(0)
         self.totals: Counter[str] = Counter()
         """How much the live processors have of each resource, slots included."""
@@ -107,14 +108,14 @@ class SlotPool:
     def advance(self, now: WallMs) -> None:
         """Let time pass: processors whose rest is over are tried again."""
         before, self._now = self._now, now
-        for processor_id, rest in self._rests.items():
+        for processor_id, rest in self.rests.items():
             if before < rest.until_ms <= now:
                 self.relieved += 1
                 self._recount(processor_id)
 
     def next_at(self) -> int | None:
         """Return when the next rest is over."""
-        return min((rest.until_ms for rest in self._rests.values() if rest.until_ms > self._now), default=None)
+        return min((rest.until_ms for rest in self.rests.values() if rest.until_ms > self._now), default=None)
 
     # Processors
 
@@ -125,9 +126,9 @@ class SlotPool:
         if known is not None and not is_back and _offers(known) == _offers(processor):
             self._processors[processor.id] = processor  # nearly always a mere heartbeat
             return
-        if known is not None and known.draining and not processor.draining and processor.id in self._rests:
+        if known is not None and known.draining and not processor.draining and processor.id in self.rests:
             # Whatever held it up, it announces that it takes jobs again.
-            self.rest(processor.id, replace(self._rests[processor.id], until_ms=self._now))
+            self.rest(processor.id, replace(self.rests[processor.id], until_ms=self._now))
         self._leave(processor.id)
         if is_back:
             del self._lost[processor.id]
@@ -145,21 +146,16 @@ class SlotPool:
         self._leave(processor_id)
         self._processors.pop(processor_id, None)
         self._lost.pop(processor_id, None)
-        self._rests.pop(processor_id, None)
+        self.rests.pop(processor_id, None)
 
     # Rests
-
-    @property
-    def rests(self) -> Mapping[str, Rest]:
-        """Return the rests of processors that have yet to start a job again; read only."""
-        return self._rests
 
     def missed(self, processor_id: str) -> None:
         """Record that it did not start a job that it was given, unless it is draining or lost."""
         processor = self._processors.get(processor_id)
         if processor is None or processor_id in self._lost or self.is_draining(processor):
             return
-        rest = self._rests.get(processor_id, Rest(0, 0, WallMs(0)))
+        rest = self.rests.get(processor_id, Rest(0, 0, WallMs(0)))
         if rest.until_ms > self._now:
             self.rest(processor_id, replace(rest, missed=rest.missed + 1))  # given before the rest began
             return
@@ -168,12 +164,12 @@ class SlotPool:
 
     def took_up(self, processor_id: str) -> None:
         """End its rest: it has started a job."""
-        if self._rests.pop(processor_id, None) is not None:
+        if self.rests.pop(processor_id, None) is not None:
             self.relieved += 1
             self._recount(processor_id)
 
     def rest(self, processor_id: str, rest: Rest) -> None:
-        self._rests[processor_id] = rest
+        self.rests[processor_id] = rest
         self._recount(processor_id)
 
     def drain(self, name: str, *, is_drained: bool) -> None:
@@ -219,9 +215,9 @@ class SlotPool:
         self._busy.setdefault(processor_id, {})[job_id] = None
         if needs:
             self._used.setdefault(processor_id, Counter()).update(dict(needs))
-        rest = self._rests.get(processor_id)
+        rest = self.rests.get(processor_id)
         if rest is not None and rest.trial is None and rest.until_ms <= self._now:
-            self._rests[processor_id] = replace(rest, trial=job_id)
+            self.rests[processor_id] = replace(rest, trial=job_id)
         self._recount(processor_id)
 
     def processor_of(self, job_id: str) -> str | None:
@@ -242,9 +238,9 @@ class SlotPool:
             self._used[processor_id].subtract(dict(needs))
             if not any(self._used[processor_id].values()):
                 del self._used[processor_id]
-        rest = self._rests.get(processor_id)
+        rest = self.rests.get(processor_id)
         if rest is not None and rest.trial == job_id:
-            self._rests[processor_id] = replace(rest, trial=None)
+            self.rests[processor_id] = replace(rest, trial=None)
         self.relieved += 1
         self._recount(processor_id)
 
@@ -348,7 +344,7 @@ class SlotPool:
         processor = self._processors[processor_id]
         busy = len(self._busy.get(processor_id, ()))
         free = 0 if self.is_draining(processor) else max(processor.slots - busy, 0)
-        rest = self._rests.get(processor_id)
+        rest = self.rests.get(processor_id)
         if rest is not None:
             free = min(free, 0 if rest.until_ms > self._now or rest.trial is not None else 1)
         self._free[processor_id] = free

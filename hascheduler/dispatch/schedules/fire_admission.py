@@ -11,7 +11,7 @@ Fires take nothing from `submit_rate`, whose bucket the replicas share in the da
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hascheduler.dispatch.capacity.rate_limits import RateLimits
@@ -46,8 +46,8 @@ class FireAdmission:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._rates = RateLimits(rules.fire_rate)
-        self._short: dict[str, str] = {}
-        """The tenant of each schedule that waits, by the schedule's name."""
+        self.short: dict[str, str] = {}
+        """The tenant of each schedule that found no room, by the schedule's name."""
         self._short_of: Counter[str] = Counter()
         self._unseen: dict[str, tuple[str, int]] = {}
         """The tenant and the number of jobs in no table yet, by id of each unseen fire of several jobs."""
@@ -87,19 +87,14 @@ class FireAdmission:
     def fell_short(self, schedule: ScheduleRef, now: int) -> int:
         """Note that the schedule found no room; return the instant to check it again."""
         self.waits_no_more(schedule.name)
-        tenant = self._short[schedule.name] = schedule.template.tenant
+        tenant = self.short[schedule.name] = schedule.template.tenant
         self._short_of[tenant] += 1
         # Early enough for a shorter grace.
         return now + min(_AGAIN_MS, schedule.policy.grace_ms) + self._short_of[tenant]
 
-    @property
-    def short(self) -> Iterable[str]:
-        """Return the schedules that found no room."""
-        return self._short
-
     def waits_no_more(self, schedule: str) -> None:
         """Note that the schedule has room, or is gone."""
-        tenant = self._short.pop(schedule, None)
+        tenant = self.short.pop(schedule, None)
         if tenant is not None:
             self._short_of[tenant] -= 1
             if not self._short_of[tenant]:
@@ -107,7 +102,7 @@ class FireAdmission:
 
     def forget(self) -> None:
         """Forget all, as this replica does not lead any more."""
-        self._short.clear()
+        self.short.clear()
         self._short_of.clear()
         self._unseen.clear()
         self._unseen_of.clear()

@@ -75,31 +75,24 @@ class MongoInvariantScan:
         return _Pass(self._database, self._deployment, now, bounds, ScanPace(bounds, progress), report=into.add)
 
 
+@dataclass
 class _Pass:
     """One pass of reads in order, each after the reads that its rules depend on."""
 
-    def __init__(
-        self,
-        database: Database,
-        deployment: Deployment,
-        now: int,
-        bounds: ScanBounds,
-        pace: ScanPace,
-        *,
-        report: Report,
-    ) -> None:
-        self._database = database
-        self._deployment = deployment
-        self._config = deployment.config
-        self._bounds = bounds
-        self._pace = pace
-        self._report = report
-        self.now = now
-        self.looked_at = pace.looked_at
+    database: Database
+    deployment: Deployment
+    now: int
+    bounds: ScanBounds
+    pace: ScanPace
+    report: Report
+
+    def __post_init__(self) -> None:
+        self._config = self.deployment.config
+        self.looked_at = self.pace.looked_at
         self._schedules: ScheduleScan | None = None
-        self._context = CheckContext(now, self._config, deployment.max_concurrency)
-        self._journal = JournalScan(database, pace, now, self._config, report)
-        self._jobs = JobScan(database, pace, self._context, report)
+        self._context = CheckContext(self.now, self._config, self.deployment.max_concurrency)
+        self._journal = JournalScan(self.database, self.pace, self.now, self._config, self.report)
+        self._jobs = JobScan(self.database, self.pace, self._context, self.report)
 
     @property
     def after_schedule(self) -> str:
@@ -109,16 +102,16 @@ class _Pass:
     async def check_all(self, after_schedule: str) -> bool:
         """Read everything, and return True if it was done within the time limit."""
         with suppress(ScanTimeOver):
-            indexes = await PresentIndexes.of(self._database)
-            self._report(indexes.check())
-            self._report(await long_expired(self._database, indexes, self.now, self._config.expiry_ms))
-            if not indexes.keys_are_unique and self._bounds.limit_s is None:
-                self._report(await duplicate_idempotency_keys(self._database))
-            await self._leadership(self._bounds.entries_max)
+            indexes = await PresentIndexes.of(self.database)
+            self.report(indexes.check())
+            self.report(await long_expired(self.database, indexes, self.now, self._config.expiry_ms))
+            if not indexes.keys_are_unique and self.bounds.limit_s is None:
+                self.report(await duplicate_idempotency_keys(self.database))
+            await self._leadership(self.bounds.entries_max)
             await self._journal.unapplied()
             await self._jobs.of_unknown_state()
             await self._jobs.occupying()
-            await self._jobs.pending(None, self._bounds.pending_max)
+            await self._jobs.pending(None, self.bounds.pending_max)
             await self._all_schedules(indexes, after_schedule)
             return True
         return False
@@ -126,10 +119,10 @@ class _Pass:
     async def recheck(self, suspects: Suspects) -> bool:
         """Repeat the reads for the suspects alone."""
         with suppress(ScanTimeOver):
-            indexes = await PresentIndexes.of(self._database)
+            indexes = await PresentIndexes.of(self.database)
             await self._leadership(1)
             if suspects.get(FindingKind.NOT_EXPIRED):
-                self._report(await long_expired(self._database, indexes, self.now, self._config.expiry_ms))
+                self.report(await long_expired(self.database, indexes, self.now, self._config.expiry_ms))
             if entries := suspects.get(FindingKind.JOURNAL_UNAPPLIED):
                 await self._journal.unapplied(entries)
             if jobs := _ids(suspects.values(), "jobs/"):
@@ -143,17 +136,17 @@ class _Pass:
 
     async def _leadership(self, entries_max: int | None) -> None:
         """Check the small collections, then the journal and the leases, which are one of them."""
-        await read_small_collections(self._database, self._pace, self._context, self._report)
+        await read_small_collections(self.database, self.pace, self._context, self.report)
         leases = self._context.leases
-        await self._journal.follow({self._deployment.scheduler, *leases}, entries_max)
-        if self._deployment.leases_here:
+        await self._journal.follow({self.deployment.scheduler, *leases}, entries_max)
+        if self.deployment.leases_here:
             for lease in leases.values():
                 began = self._journal.beginnings.get(lease.name)
-                self._report(check_lease(lease, began, self.now, self._config))
+                self.report(check_lease(lease, began, self.now, self._config))
         led = {*leases, *self._journal.tails}
         for registered in self._context.processors.values():
-            self._report(check_is_led(registered, led))
-        self._report(check_zone_data(self._context.replicas.values(), self.now, self._config))
+            self.report(check_is_led(registered, led))
+        self.report(check_zone_data(self._context.replicas.values(), self.now, self._config))
 
     @property
     def _decides(self) -> bool:
@@ -161,7 +154,7 @@ class _Pass:
         if EVERYTHING in self._context.pauses:
             return False
         replicas = self._context.replicas
-        if not self._deployment.leases_here:
+        if not self.deployment.leases_here:
             return bool(replicas)
         return any(lease.holder in replicas for lease in self._context.leases.values())
 
@@ -170,19 +163,19 @@ class _Pass:
         schedule_scan.compared_through = after
         parts: list[dict[str, Any]] = [{"_id": {"$gt": after}}, {"_id": {"$lte": after}}] if after else [{}]
         for part in parts:
-            await schedule_scan.check(part, led=self._decides, compared_max=self._bounds.compared_max)
+            await schedule_scan.check(part, led=self._decides, compared_max=self.bounds.compared_max)
         if not schedule_scan.left_out:
             schedule_scan.compared_through = ""
 
     async def _schedule_scan(self, indexes: PresentIndexes) -> ScheduleScan:
-        kept_ms = await kept_for_ms(self._database, indexes, self._config.job_retention_ms)
+        kept_ms = await kept_for_ms(self.database, indexes, self._config.job_retention_ms)
         return ScheduleScan(
-            self._database,
-            self._pace,
+            self.database,
+            self.pace,
             self._context,
-            self._report,
+            self.report,
             kept_since_ms=certain_since_ms(self.now, kept_ms),
-            times_max=self._bounds.times_max,
+            times_max=self.bounds.times_max,
         )
 
 

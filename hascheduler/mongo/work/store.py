@@ -6,6 +6,7 @@ exchanges (`request_batcher`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import structlog
@@ -24,7 +25,7 @@ from hascheduler.mongo.request_batcher import RequestBatcher
 from hascheduler.mongo.state_updates import BY_ID, back_to_pending, source_states
 from hascheduler.mongo.work.finishes import ENDS, Finish, Finishes, attempt_filter, ended_attempt_filter
 from hascheduler.mongo.work.starts import Start, StartedAttempts, Starts
-from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
+from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests
 
 REGISTRATION_KEPT_MS = 600_000
 _EXPIRY = {"expire_at": {"$add": ["$$NOW", REGISTRATION_KEPT_MS]}, "reads": NEWEST_VERSION}
@@ -130,7 +131,7 @@ class MongoWorkStore:
         writes = [
             UpdateOne(
                 {**attempt_filter(job_id, attempt, processor_id), "state": JobState.RUNNING.value},
-                {"$set": {"progress": encode_progress(progress)}},
+                {"$set": {"progress": asdict(progress)}},
             )
             for (job_id, attempt), progress in reports.items()
         ]

@@ -128,16 +128,12 @@ class MemoryDeliveries:
         self._processor_id = processor_id
         # More than the slots, so that cancel messages arrive while every slot is occupied.
         self._unacknowledged_max = 2 * slots + 16
-        self._consuming = False
+        self.consuming = False
 
     async def run(self, sink: Sink, turned: Callable[[], None] = lambda: None) -> None:
         while True:
             # A queue that was deleted is declared again.
             await self._consume(self._broker.queue(self._processor_id), sink, turned)
-
-    @property
-    def consuming(self) -> bool:
-        return self._consuming
 
     async def delete(self) -> None:
         await asyncio.sleep(0)
@@ -146,7 +142,7 @@ class MemoryDeliveries:
     async def _consume(self, queue: Queue, sink: Sink, turned: Callable[[], None]) -> None:
         unacknowledged: dict[int, Letter] = {}
         tag = 0
-        self._consuming = True
+        self.consuming = True
         turned()
         try:
             while not queue.is_deleted:
@@ -158,7 +154,7 @@ class MemoryDeliveries:
                 if not queue.is_deleted:
                     await queue.news.wait()
         finally:
-            self._consuming = False
+            self.consuming = False
             turned()
             queue.waiting.extendleft(reversed(unacknowledged.values()))
 

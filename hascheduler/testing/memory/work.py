@@ -1,6 +1,7 @@
 """The store of processors: registrations, heartbeats, progress, and the start and end of attempts."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from hascheduler.dispatch.settlements import has_attempt_record
@@ -16,7 +17,6 @@ from hascheduler.ports import (
     HandlerProgress,
     StartedJob,
     StopRequests,
-    encode_progress,
     rules_of,
 )
 from hascheduler.testing.memory.database import Document, MemoryDatabase, RetainingStore, copied
@@ -121,7 +121,7 @@ class MemoryWorkStore(RetainingStore):
             for (job_id, attempt), progress in reports.items():
                 job = database.find(Collection.JOBS, job_id)
                 if job is not None and job.get("state") == JobState.RUNNING and is_held(job, attempt, processor_id):
-                    database.update(Collection.JOBS, job, {"progress": encode_progress(progress)})
+                    database.update(Collection.JOBS, job, {"progress": asdict(progress)})
 
     async def report_overdue(self, processor_id: str, since: Mapping[tuple[str, int], WallMs]) -> None:
         async with self._connection.exchange("work.report_overdue") as database:

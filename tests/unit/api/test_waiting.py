@@ -28,7 +28,7 @@ def end(world: World, id: str, **fields: Any) -> None:
 
 
 def waits(world: World, id: str) -> bool:
-    return id in world.view.waiters.names
+    return id in world.view.waiters.by_name
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])

@@ -33,5 +33,5 @@ def attempt(named: dict[str, Any]) -> dict[str, Any]:
 
 async def waits(world: World, processor: str) -> None:
     """Until a fetch of the processor is held open."""
-    while processor not in world.view.waiters.names:  # noqa: ASYNC110  # turns of the loop, not time
+    while processor not in world.view.waiters.by_name:  # noqa: ASYNC110  # turns of the loop, not time
         await asyncio.sleep(0)

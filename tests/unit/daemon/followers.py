@@ -10,13 +10,14 @@ from typing import Any, cast
 
 from hascheduler.daemon.loop.checks import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
-from hascheduler.mirror.changes import Change, Operation, ReplicaSeen
+from hascheduler.mirror.changes import Change, NounSeen, Operation
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import LIVE
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.schema.noun import document_of
+from hascheduler.schema.replica import ReplicaStatus
 from tests.factories import make_replica
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.mirror.test_convergence import History, Key, lean, present
@@ -94,12 +95,12 @@ class Follower:
     def _told(self, folded: Folded) -> None:
         self.digests.folded(self.mirror, folded.marks)
         for fact in folded.facts:
-            if isinstance(fact, ReplicaSeen):
-                if fact.replica.id == self.name:
-                    self.seen_through_ms = self._sent[fact.replica.beat]
-                    if not self.complete and fact.replica.beat >= self._barrier:
+            if isinstance(fact, NounSeen) and isinstance(fact.noun, ReplicaStatus):
+                if fact.id == self.name:
+                    self.seen_through_ms = self._sent[fact.noun.beat]
+                    if not self.complete and fact.noun.beat >= self._barrier:
                         self.complete = True
-                self.digests.seen(fact.replica)
+                self.digests.seen(fact.noun)
 
 
 class Cluster:

@@ -54,9 +54,9 @@ async def test_with_a_fallback_the_core_may_dispatch_while_the_broker_is_away() 
         assert await publisher.drained(5)
         assert inbox.take() == [TransportSeen(True)]
         # It is the broker that metrics and alerts are about.
-        assert not publisher.accepting
+        assert not publisher.transport.accepting
         broker.accepting = True
-        assert publisher.accepting
+        assert publisher.transport.accepting
         publisher.offer([Publish("b", 1, "p1")])
         assert await publisher.drained(5)
     assert broker.waiting("p1") == 1
@@ -301,7 +301,7 @@ async def test_a_waiter_wakes_for_its_name_alone_and_once_for_all_that_happened(
         waiters.notify_all()
         assert await again
         assert await waiting
-    assert not waiters.names
+    assert not waiters.by_name
     waiters.notify("a")
 
 
@@ -314,7 +314,7 @@ async def test_there_is_room_for_so_many_and_again_when_one_is_gone() -> None:
         pass
     hung.pop().__exit__(None, None, None)
     with waiters.waiting("a"):
-        assert len(waiters.names) == 4
+        assert len(waiters.by_name) == 4
 
 
 async def test_when_the_replica_ends_no_request_waits_and_none_begins_to() -> None:

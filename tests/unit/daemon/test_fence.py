@@ -282,16 +282,16 @@ async def test_a_term_ends_when_another_leaders_entry_is_met(database: MemoryDat
 
 async def test_applied_through_stops_before_the_first_entry_that_is_not_settled() -> None:
     async with pipeline() as one:
-        assert one.committer.applied_through == 1  # its own beginning
+        assert one.committer.account.applied_through == 1  # its own beginning
         await one.commit(A, B)
         await one.commit(C)
-        assert one.committer.applied_through == 1
-        one.committer.settled([C])
-        assert one.committer.applied_through == 1
-        one.committer.settled([A])
-        assert one.committer.applied_through == 1
-        one.committer.settled([B])
-        assert one.committer.applied_through == 3
+        assert one.committer.account.applied_through == 1
+        one.committer.account.settle([C])
+        assert one.committer.account.applied_through == 1
+        one.committer.account.settle([A])
+        assert one.committer.account.applied_through == 1
+        one.committer.account.settle([B])
+        assert one.committer.account.applied_through == 3
 
 
 def bookkeeper(core: Dispatcher, connection: MemoryConnection, term: int | None) -> CostCheckpoint:
@@ -302,14 +302,14 @@ async def test_the_accounts_of_a_leader_are_those_that_the_next_start_begins_wit
     connection = MemoryConnection(MemoryDatabase())
     core = Dispatcher()
     core.step(wall(0), [TermBegan(1), ProcessorSeen(make_processor("p")), JobSeen(make_job("a", fairness_key="k"))])
-    assert core.accumulated_cost_ms("default", "k") == 1_000
+    assert core.state.accounts.cost("default", "k") == 1_000
     await bookkeeper(core, connection, term=1).save()
 
     restarted = Dispatcher()
     accounts = await bookkeeper(restarted, connection, term=None).load()
     restarted.step(wall(0), [AccountsRestored(accounts)])
-    assert restarted.accumulated_cost_ms("default", "k") == 1_000
-    assert restarted.accumulated_cost_ms("default") == 1_000
+    assert restarted.state.accounts.cost("default", "k") == 1_000
+    assert restarted.state.accounts.tenant_cost("default") == 1_000
 
 
 async def test_a_follower_saves_nothing_and_a_broken_record_counts_as_none() -> None:

@@ -17,12 +17,12 @@ from hascheduler.errors import BrokerUnavailable, StoreUnavailable
 from hascheduler.lifecycle import _prepared
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.ports import Confirm, Delivery, StopRequests
-from hascheduler.processor.attempt_loops import StopPoller
+from hascheduler.processor.attempt_loops import repeat, stop_request_lookup
 from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, Phase
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.heartbeat import Heartbeat, SelfFence
 from hascheduler.processor.intake import Intake
-from hascheduler.processor.outcomes import always, until_answered
+from hascheduler.processor.outcomes import until_answered
 from hascheduler.rabbitmq.connection import BrokerConnection, Session
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from tests.unit.daemon.happenings import log_of
@@ -121,7 +121,7 @@ async def stop_poller(driver: Driver) -> None:
     attempt = await attempts.hold(("a", 1))
     assert attempt is not None
     attempt.phase = Phase.RUNNING
-    await StopPoller(port(driver, StopRequests(frozenset(), frozenset())), CONFIG, attempts).run()
+    await repeat(stop_request_lookup, port(driver, StopRequests(frozenset(), frozenset())), CONFIG, attempts)
 
 
 async def finish(driver: Driver) -> None:
@@ -129,7 +129,7 @@ async def finish(driver: Driver) -> None:
         await driver.call()
         raise StoreUnavailable("down")
 
-    await until_answered(ask, "finish", retry_while=always)
+    await until_answered(ask, "finish")
 
 
 class Endless(Port):

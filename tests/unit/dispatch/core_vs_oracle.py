@@ -8,20 +8,8 @@ from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan
-from hascheduler.mirror.changes import (
-    DefinitionGone,
-    DefinitionSeen,
-    JobGone,
-    JobSeen,
-    LaneGone,
-    LaneSeen,
-    PauseGone,
-    PauseSeen,
-    ProcessorGone,
-    ProcessorSeen,
-    TenantGone,
-    TenantSeen,
-)
+from hascheduler.mirror.changes import JobGone, JobSeen, NounSeen, ProcessorGone, ProcessorSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import PRESETS, Criteria, Criterion, IdleKeyStart
 from hascheduler.model.processor import ProcessorRef
@@ -31,7 +19,7 @@ from hascheduler.schema.definition import ConflictScope, Definition, KeyLimit, R
 from hascheduler.schema.lane import Lane
 from hascheduler.schema.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.schema.tenant import Tenant
-from tests.unit.dispatch.nouns import make_job, make_processor, wall
+from tests.unit.dispatch.nouns import make_job, make_processor, noun_seen, wall
 from tests.unit.dispatch.oracle import Oracle
 
 KEYS = "abc"
@@ -182,18 +170,18 @@ class CoreVsOracle:
             ),
         )
         self.oracle.define(definition.name, definition)
-        yield DefinitionSeen(definition)
+        yield noun_seen(definition)
 
     def _undefine(self) -> Iterator[Input]:
         if self.oracle.definitions:
             name = self._random.choice(sorted(self.oracle.definitions))
             self.oracle.define(name, None)
-            yield DefinitionGone(name)
+            yield NounSeen(Collection.DEFINITIONS, name)
 
     def _set_lane(self) -> Iterator[Input]:
         chance, name = self._random, self._random.choice("LM")
         if self.oracle.lanes.pop(name, None) and chance.random() < 0.3:
-            yield LaneGone(name)
+            yield NounSeen(Collection.LANES, name)
             return
         steps = chance.choice(((60_000,), (1_000,), tuple(range(1_000, 12_000, 1_000))))
         own = _any_criteria(chance)
@@ -205,38 +193,38 @@ class CoreVsOracle:
             criteria=chance.choice((None, own, own)),
         )
         self.oracle.lanes[name] = lane
-        yield LaneSeen(lane)
+        yield noun_seen(lane)
 
     def _set_tenant(self) -> Iterator[Input]:
         name = self._random.choice(TENANTS)
         if self.oracle.tenants.pop(name, None) and self._random.random() < 0.3:
-            yield TenantGone(name)
+            yield NounSeen(Collection.TENANTS, name)
             return
         tenant = Tenant(name=name, rev=1, max_running=self._random.choice((None, 1, 2)))
         self.oracle.tenants[name] = tenant
-        yield TenantSeen(tenant)
+        yield noun_seen(tenant)
 
     def _pause(self) -> Iterator[Input]:
         """Everything is paused, or goes on: the latter more often, or little would be compared."""
         if self.oracle.pause is not None:
             self.oracle.pause = None
-            yield PauseGone(EVERYTHING)
+            yield NounSeen(Collection.PAUSES, EVERYTHING)
         elif self._random.random() < 0.15:
             of_schedules = self._random.random() < 0.3
             self.oracle.pause = StandingPause(
                 id=EVERYTHING, rev=1, since_ms=self.now, by="deployer", schedules_only=of_schedules
             )
-            yield PauseSeen(self.oracle.pause)
+            yield noun_seen(self.oracle.pause)
 
     def _drain(self) -> Iterator[Input]:
         """A name is drained or undrained, whether or not a processor has it at the moment."""
         name = self._random.choice("pqr")
         if name in self.oracle.drained:
             self.oracle.drained.discard(name)
-            yield PauseGone(drain_id(name))
+            yield NounSeen(Collection.PAUSES, drain_id(name))
         elif self._random.random() < 0.15:
             self.oracle.drained.add(name)
-            yield PauseSeen(StandingPause(id=drain_id(name), rev=1, since_ms=self.now, by="deployer"))
+            yield noun_seen(StandingPause(id=drain_id(name), rev=1, since_ms=self.now, by="deployer"))
 
     def _join(self) -> Iterator[Input]:
         """A processor registers, or comes back, or changes, or begins to drain."""

@@ -33,7 +33,7 @@ from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document, st
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts, encode_reset, encode_schedule_ref
-from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, is_batch, may_follow
+from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, is_batch
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import VerdictRun
@@ -41,6 +41,7 @@ from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.noun import document_of
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.tenant import Tenant
+from tests.checkers.jobs import may_follow
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
 _SOURCES = {Dispatch: TRANSITIONS[Move.CLAIM].sources, Cancel: LIVE}

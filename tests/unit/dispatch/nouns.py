@@ -4,10 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.decisions import Fire
+from hascheduler.mirror.changes import NounSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.partition import Hold
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
+from hascheduler.schema.calendar import Calendar
+from hascheduler.schema.definition import Definition
+from hascheduler.schema.lane import Lane
+from hascheduler.schema.noun import Part
+from hascheduler.schema.pause import StandingPause
 from hascheduler.schema.schedule import Basis, JobTemplate, ScheduleRef
+from hascheduler.schema.tenant import Tenant
 from hascheduler.schema.trigger import Interval, Trigger
 
 T0 = 1_700_006_380_000
@@ -39,6 +48,17 @@ def running(id: str, processor: str, **only_what_matters: Any) -> JobRef:
 def make_processor(id: str, **only_what_matters: Any) -> ProcessorRef:
     plain = ProcessorRef(id, id, "default", frozenset({"*"}), slots=2, beat=1, draining=False, parked=0)
     return replace(plain, **only_what_matters)
+
+
+_COLLECTIONS: dict[type[Any], Collection] = {
+    Definition: Collection.DEFINITIONS, Lane: Collection.LANES, Calendar: Collection.CALENDARS,
+    Tenant: Collection.TENANTS, StandingPause: Collection.PAUSES, Hold: Collection.HOLDS,
+}  # fmt: skip
+
+
+def noun_seen(noun: Part | Hold) -> NounSeen:
+    id = noun.key if isinstance(noun, Hold) else getattr(noun, noun.id_field)
+    return NounSeen(_COLLECTIONS[type(noun)], id, noun)
 
 
 def make_schedule(name: str, *, every_ms: int = 1_000, **only_what_matters: Any) -> ScheduleRef:

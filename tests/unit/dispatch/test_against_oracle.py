@@ -22,10 +22,11 @@ def check(seed: int, rivals: CoreVsOracle) -> None:
         decided, expected = rivals.step()
         assert decided == expected, f"Rivals({seed}), step {step}: {rivals.policy}"
         for tenant, key in product(TENANTS, (None, *KEYS)):
-            cost_ms = rivals.core.accumulated_cost_ms(tenant, key)
+            accounts = rivals.core.state.accounts
+            cost_ms = accounts.tenant_cost(tenant) if key is None else accounts.cost(tenant, key)
             assert cost_ms == rivals.oracle.costs.get((tenant, key), 0), f"Rivals({seed}), {step}, {tenant}, {key}"
         for pair, cost_ms in rivals.oracle.learned.items():
-            assert rivals.core.learned_cost_ms(*pair) == cost_ms, f"Rivals({seed}), {step}"
+            assert rivals.core.state.accounts.learned(*pair) == cost_ms, f"Rivals({seed}), {step}"
 
 
 @pytest.mark.parametrize("part", range(25))
@@ -87,7 +88,7 @@ def test_unschedulable_jobs_are_those_that_the_oracle_finds_no_processor_for(par
             oracle = rivals.oracle
             due = [job for job in oracle.waiting.values() if (job.not_before_ms or 0) <= rivals.now]
             expected = sorted(job.id for job in due if not oracle.could_run(job))
-            assert rivals.core.unschedulable() == expected, f"Rivals({seed}), step {step}"
+            assert rivals.core.state.explainer.unschedulable() == expected, f"Rivals({seed}), step {step}"
             # Those that a processor takes, though it lacks a resource for them, are runnable, and unschedulable too.
             assert len(due) - len(expected) <= rivals.core.runnable <= len(due), f"Rivals({seed}), step {step}"
 

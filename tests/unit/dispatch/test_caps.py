@@ -13,12 +13,13 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, ReleaseHold
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Settled, Step, TermBegan, TrustLost
 from hascheduler.dispatch.rules import Rules
-from hascheduler.mirror.changes import DefinitionSeen, HoldGone, HoldSeen, JobGone, JobSeen, ScheduleSeen
+from hascheduler.mirror.changes import JobGone, JobSeen, NounSeen, ScheduleSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.partition import ALL_JOBS, Hold, definition_key, tier_key
 from hascheduler.schema.definition import Definition, KeyLimit, RateLimit
 from tests.tiers import examples
-from tests.unit.dispatch.nouns import make_job, make_schedule, running, wall
+from tests.unit.dispatch.nouns import make_job, make_schedule, noun_seen, running, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
 KEY = "payload.customer"
@@ -28,8 +29,8 @@ def of(customer: str, id: str, **more: object) -> JobRef:
     return make_job(id, limit_keys=((KEY, customer),), **more)
 
 
-def defined(max_concurrency: int | None = None, rate: RateLimit | None = None) -> DefinitionSeen:
-    return DefinitionSeen(
+def defined(max_concurrency: int | None = None, rate: RateLimit | None = None) -> NounSeen:
+    return noun_seen(
         Definition(name="log", key_limits=(KeyLimit(key=KEY, max_concurrency=max_concurrency, rate_limit=rate),))
     )
 
@@ -120,7 +121,7 @@ def started_at_once(
 ) -> tuple[Scene, int]:
     """A shard with work and slots enough, and how many jobs it starts at once."""
     parts: dict[str, Any] = {"part": (shard, of), "policy": policy or PolicyConfig()}
-    scene = Scene(DefinitionSeen(definition), *processors("p", slots=100), **parts)
+    scene = Scene(noun_seen(definition), *processors("p", slots=100), **parts)
     step = scene.at(1, *jobs(*(make_job(f"j{n:03d}", sequence=n) for n in range(100))))
     return scene, sum(isinstance(decision, Dispatch) for decision in step.decisions)
 
@@ -160,7 +161,7 @@ def test_why_a_job_waits_tells_this_shards_part() -> None:
 
 
 def scene_of(definition: Definition, *more: Any, **limits: Any) -> Scene:
-    scene = Scene(DefinitionSeen(definition), *more, *processors("p", slots=100), **{**SHARD, **limits})
+    scene = Scene(noun_seen(definition), *more, *processors("p", slots=100), **{**SHARD, **limits})
     scene.at(1, *jobs(*(make_job(f"j{n:03d}", sequence=n) for n in range(40))))
     return scene
 
@@ -170,7 +171,7 @@ def running_now(scene: Scene) -> int:
 
 
 def ended(scene: Scene, at: int, count: int) -> tuple[Decision, ...]:
-    gone = [JobGone(id, JobState.SUCCEEDED) for id in scene.core.occupants("p")[:count]]
+    gone = [JobGone(id, JobState.SUCCEEDED) for id in scene.core.state.pool.occupants("p")[:count]]
     return scene.at(at, *gone).decisions
 
 
@@ -186,16 +187,16 @@ def test_a_small_cap_is_whole_in_the_shard_whose_hold_is_lifted() -> None:
     ):
         scene = scene_of(definition, **limits)
         assert running_now(scene) == 0, "the first shard has it"
-        scene.at(2, HoldSeen(Hold(key, 2, is_held=False)))
+        scene.at(2, noun_seen(Hold(key, 2, is_held=False)))
         assert running_now(scene) == 3
-        scene.at(3, HoldSeen(Hold(key, 3, is_held=True)))
+        scene.at(3, noun_seen(Hold(key, 3, is_held=True)))
         assert not [each for each in ended(scene, 4, 3) if isinstance(each, Dispatch)]
         assert running_now(scene) == 0
-        scene.at(5, HoldSeen(Hold(key, 4, is_held=False)))
+        scene.at(5, noun_seen(Hold(key, 4, is_held=False)))
         assert running_now(scene) == 3
         first = scene_of(definition, **limits, part=(0, 4))
         assert running_now(first) == 3
-        assert running_now(scene_of(definition, HoldSeen(Hold(key, 3, is_held=True)), **limits, part=(0, 4))) == 0
+        assert running_now(scene_of(definition, noun_seen(Hold(key, 3, is_held=True)), **limits, part=(0, 4))) == 0
 
 
 def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
@@ -203,22 +204,26 @@ def test_why_a_job_waits_tells_that_another_shard_has_the_cap() -> None:
     assert [(block.because, block.unblocked_by) for block in explanation.blocks] == [
         ("the limit of 'log' is reached: 0 of 0 jobs running (another shard has all 1 now)", "when its turn comes")
     ]
-    explanation = scene_of(SINGLE, HoldSeen(LIFTED)).why("j001", 2)
+    explanation = scene_of(SINGLE, noun_seen(LIFTED)).why("j001", 2)
     assert [block.because for block in explanation.blocks] == ["the limit of 'log' is reached: 1 of 1 jobs running"]
 
 
 def test_a_release_is_settled_when_the_stream_shows_it_or_a_later_hold() -> None:
-    for shown in (HoldSeen(Hold(CAP, 2, is_held=True, released=2)), HoldSeen(LIFTED), HoldGone(CAP)):
+    for shown in (
+        noun_seen(Hold(CAP, 2, is_held=True, released=2)),
+        noun_seen(LIFTED),
+        NounSeen(Collection.HOLDS, CAP),
+    ):
         scene = scene_of(SINGLE)
         release = ReleaseHold(CAP, 2)
-        assert release in scene.at(2, HoldSeen(HELD)).decisions
+        assert release in scene.at(2, noun_seen(HELD)).decisions
         assert release not in scene.at(3, Settled(release, Settlement.DONE)).settled
         assert release in scene.at(4, shown).settled
 
 
 def test_a_successor_releases_what_its_predecessor_did_not() -> None:
     scene = scene_of(SINGLE)
-    scene.at(2, HoldSeen(HELD))
+    scene.at(2, noun_seen(HELD))
     scene.at(3, TrustLost())
     assert scene.at(4, TermBegan(3)).decisions[0] == ReleaseHold(CAP, 2)
     scene.at(5, TrustLost())
@@ -239,9 +244,9 @@ def test_a_core_is_short_of_the_small_caps_that_alone_hold_its_jobs_back() -> No
     ):
         scene = scene_of(definition, **limits)
         assert scene.core.short_of(wall(1)) == short
-    scene = scene_of(SINGLE, HoldSeen(LIFTED))
+    scene = scene_of(SINGLE, noun_seen(LIFTED))
     assert running_now(scene) == 1
     assert scene.core.short_of(wall(1)) == {CAP}, "jobs wait where the cap is, too"
     tiers_too = Definition(name="log", max_concurrency=1, tier=4)
-    scene = scene_of(tiers_too, HoldSeen(LIFTED))
+    scene = scene_of(tiers_too, noun_seen(LIFTED))
     assert scene.core.short_of(wall(1)) == frozenset(), "its part of the tier is used up as well"

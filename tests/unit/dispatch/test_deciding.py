@@ -79,7 +79,7 @@ def test_what_was_read_of_a_lost_fire_frees_no_slot_of_the_same_fire_decided_aga
     assert [type(decision) for decision in again] == [Fire, Dispatch]
     step = scene.at(60_200 + DOUBT_MS, JobGone(first.job_id), *jobs(make_job("j")))
     assert step.decisions == ()
-    assert scene.core.occupants("p") == [first.job_id]
+    assert scene.core.state.pool.occupants("p") == [first.job_id]
 
 
 def test_a_step_is_bounded_and_the_rest_follows_at_once() -> None:

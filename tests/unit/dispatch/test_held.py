@@ -17,20 +17,13 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
-from hascheduler.mirror.changes import (
-    BatchSeen,
-    HoldSeen,
-    JobGone,
-    JobSeen,
-    PauseGone,
-    PauseSeen,
-    ScheduleSeen,
-)
+from hascheduler.mirror.changes import BatchSeen, JobGone, JobSeen, NounSeen, ScheduleSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.partition import Hold, partition_key, partition_of
 from hascheduler.schema.pause import EVERYTHING, StandingPause
 from hascheduler.schema.schedule import CatchUp, SchedulePolicy, ScheduleRef
-from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
+from tests.unit.dispatch.nouns import dispatched, make_job, make_schedule, noun_seen, running, wall
 from tests.unit.dispatch.scene import Scene, jobs, processors
 
 ALL = StandingPause(id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns")
@@ -42,18 +35,18 @@ POLICIES = [
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_after_a_pause_each_schedule_catches_up_as_after_a_time_without_a_leader(policy: SchedulePolicy) -> None:
     paused, leaderless = (Scene(ScheduleSeen(make_schedule("s", policy=policy))) for _ in range(2))
-    paused.at(500, PauseSeen(ALL))
+    paused.at(500, noun_seen(ALL))
     leaderless.at(500, TrustLost())
     for span_ms in range(1_000, 10_000, 500):
         assert paused.at(span_ms).decisions == leaderless.at(span_ms).decisions == ()
-    resumed = paused.at(9_700, PauseGone(EVERYTHING)).decisions
+    resumed = paused.at(9_700, NounSeen(Collection.PAUSES, EVERYTHING)).decisions
     assert resumed == leaderless.at(9_700, TermBegan(2)).decisions
     assert {type(each) for each in resumed} <= {Fire, RecordVerdict}
     assert resumed
 
 
 def test_why_a_job_waits_says_who_paused_everything_and_why() -> None:
-    scene = Scene(PauseSeen(ALL), *processors("p"), *jobs(make_job("a")))
+    scene = Scene(noun_seen(ALL), *processors("p"), *jobs(make_job("a")))
     explanation = scene.why("a", 5)
     [block] = explanation.blocks
     assert (block.rule, block.unblocked_by) == (BlockReason.PAUSED, "hascheduler resume --all")
@@ -67,8 +60,8 @@ TENANT, OTHER = "acme", "t1"
 PARTITION = partition_of(TENANT)
 KEY = partition_key(PARTITION)
 SHARD: dict[str, Any] = {"part": (1, 2)}
-HELD = HoldSeen(Hold(KEY, 5, is_held=True))
-LIFTED = HoldSeen(Hold(KEY, 6, is_held=False))
+HELD = noun_seen(Hold(KEY, 5, is_held=True))
+LIFTED = noun_seen(Hold(KEY, 6, is_held=False))
 RELEASE = ReleaseHold(KEY, 5)
 
 
@@ -109,17 +102,17 @@ def test_a_partition_is_released_once_nothing_of_it_runs_or_is_promised() -> Non
     assert RELEASE not in scene.at(3, JobSeen(dispatched("a", "p", tenant=TENANT))).decisions, "who has it"
     assert scene.at(4, JobGone("a", JobState.SUCCEEDED)).decisions == (RELEASE,)
     assert RELEASE not in scene.at(5).decisions
-    assert RELEASE in scene.at(6, HoldSeen(Hold(KEY, 5, is_held=True, released=5))).settled
+    assert RELEASE in scene.at(6, noun_seen(Hold(KEY, 5, is_held=True, released=5))).settled
 
 
 @pytest.mark.parametrize("is_held_first", [True, False])
 def test_the_copy_of_a_job_that_another_shard_runs_is_left_alone(is_held_first: bool) -> None:
     copied: list[Any] = [JobSeen(dispatched("a", "theirs", tenant=TENANT))]
-    silent = HoldSeen(Hold(KEY, 5, is_held=True, is_silent=True))
+    silent = noun_seen(Hold(KEY, 5, is_held=True, is_silent=True))
     scene = scene_of(*([silent, *copied] if is_held_first else [*copied, silent]))
     assert scene.at(100_000).decisions == (RELEASE,), "what is there before the hold, a snapshot has told first"
     assert kept_aside(scene) == 1
-    assert scene.at(200_000, HoldSeen(Hold(KEY, 5, True, True, 5)), *copied).decisions == ()
+    assert scene.at(200_000, noun_seen(Hold(KEY, 5, True, True, 5)), *copied).decisions == ()
 
 
 def test_a_schedule_of_a_held_partition_fires_when_the_hold_is_lifted_and_not_before() -> None:
@@ -150,7 +143,7 @@ def test_a_successor_that_applied_a_dispatch_again_waits_for_its_end() -> None:
 
 def test_what_comes_late_to_a_partition_that_was_released_is_recalled_and_sent_to_nobody() -> None:
     scene = scene_of(HELD)
-    scene.at(1, HoldSeen(Hold(KEY, 5, is_held=True, released=5)))
+    scene.at(1, noun_seen(Hold(KEY, 5, is_held=True, released=5)))
     late = scene.at(90_000, JobSeen(dispatched("a", "p", tenant=TENANT)))
     assert late.decisions == (Requeue("a", 1, NOT_STARTED),)
     assert late.sends == ()
@@ -185,9 +178,9 @@ def test_dependencies_that_were_edited_by_hand_do_no_harm(edited: tuple[str, ...
     scene.at(2, JobGone("w", CANCELLED))
     assert scene.at(3, JobGone("a", state), JobGone("b", state), JobGone("c", state)).decisions == ()
     assert scene.at(4, waiting("w")).refetch == ("a", "b")
-    assert scene.core.dependencies == 2
+    assert scene.core.state.jobs.dependencies.count == 2
     assert scene.at(5, JobGone("a", OK), JobGone("b", OK)).decisions == (Dispatch("w", 1, "p"),)
-    assert scene.core.dependencies == 0
+    assert scene.core.state.jobs.dependencies.count == 0
 
 
 def test_why_says_what_it_waits_for_and_no_other_tenants_jobs() -> None:
@@ -222,7 +215,7 @@ def test_a_job_goes_on_once_the_database_says_that_all_jobs_of_its_batch_succeed
     assert explanation.blocks[0].because == "all jobs of 'batch:x' have ended, and their outcome is being read"
     assert scene.at(5).refetch == ()
     assert scene.at(6, BatchSeen(X, is_live=False)).decisions == (Dispatch("w", 1, "p"),)
-    assert scene.core.dependencies == 0
+    assert scene.core.state.jobs.dependencies.count == 0
 
 
 CASES: dict[str, tuple[list[Input], bool, tuple[Decision, ...]]] = {

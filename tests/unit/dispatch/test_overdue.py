@@ -43,7 +43,7 @@ def test_a_schedule_whose_times_are_not_decided_is_among_the_overdue(leading: bo
         moved = [replace(each, cursor_ms=wall(minute * MINUTE)) for each in minutely if each.name != "s7"]
         scene.at(minute * MINUTE, *map(ScheduleSeen, moved))
         now = wall(minute * MINUTE + 1_000)
-        overdue = scene.core.overdue_schedules(now - LATE_MS_MIN)
+        overdue = scene.core.state.times.overdue(now - LATE_MS_MIN)
         assert [each.name for each in overdue if is_late(each, {}, now)] == ([] if minute < 2 else ["s7"])
         assert "broken" in {each.name for each in overdue}
         assert not {each.name for each in overdue} & {each.name for each in idle}

@@ -13,7 +13,7 @@ from hascheduler.dispatch.explanation import Explanation, Overdue
 from hascheduler.dispatch.inputs import AccountsRestored, Input, TermBegan
 from hascheduler.dispatch.queue.criteria import overtaken_for_ms
 from hascheduler.dispatch.queue.fifo_buckets import OldestWaits
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, ProcessorGone, ProcessorSeen
+from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorGone, ProcessorSeen
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import PRESETS, Criterion, criteria
@@ -24,7 +24,7 @@ from hascheduler.schema.retry import RetryPolicy
 from tests.factories import NOW
 from tests.factories import make_job as new_job
 from tests.tiers import in_tier
-from tests.unit.dispatch.nouns import make_job, make_processor, running, wall
+from tests.unit.dispatch.nouns import make_job, make_processor, noun_seen, running, wall
 from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
 
 
@@ -38,7 +38,7 @@ def oldest(*seen: JobRef | JobGone, now: int = NOW) -> dict[str, int]:
     core = Dispatcher()
     for each in seen:
         core.step(WallMs(now), [JobSeen(each) if isinstance(each, JobRef) else each])
-    return {lane: (now - since_ms) // 1_000 for lane, since_ms in core.oldest_waits().items()}
+    return {lane: (now - since_ms) // 1_000 for lane, since_ms in core.state.queue.waits.oldest().items()}
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_many_kinds_that_are_begun_anew_are_counted_once(monkeypatch: pytest.Mon
     core = Dispatcher(DispatchConfig())
     core.step(NOW, [JobSeen(job(str(number), 10, definition=f"d{number}")) for number in range(30)])
     core.step(NOW, [JobGone(str(number), JobState.CANCELLED) for number in range(30)])
-    assert core.oldest_waits() == {}
+    assert core.state.queue.waits.oldest() == {}
 
 
 def core_of(*definitions: Definition, preset: str = "balanced") -> Dispatcher:
     core = Dispatcher(DispatchConfig(policy=PolicyConfig(PRESETS[preset])))
-    core.step(wall(0), [*map(DefinitionSeen, definitions), ProcessorSeen(make_processor("p", slots=1)), TermBegan(1)])
+    core.step(wall(0), [*map(noun_seen, definitions), ProcessorSeen(make_processor("p", slots=1)), TermBegan(1)])
     return core
 
 
@@ -112,7 +112,7 @@ def test_jobs_that_come_and_go_behind_one_that_is_stuck_leave_nothing_behind() -
         id, target = f"j{number}", "tu"[number % 2]
         key = f"key{number % 3 and number}"
         core.step(wall(0), [JobSeen(make_job(id, target=target, fairness_key=key)), JobGone(id, JobState.CANCELLED)])
-    queue = core._state.queue
+    queue = core.state.queue
     buckets = [bucket for class_queue in queue._class_queues.values() for bucket in class_queue.buckets()]
     assert len(buckets) < 500
     assert sum(len(bucket.jobs()) for bucket in buckets) < 1_000
@@ -130,8 +130,8 @@ def test_lanes_and_demands_that_nobody_uses_any_more_are_forgotten(monkeypatch: 
         job = make_job(f"j{number}", lane=f"lane{number}", resources=(("cpu", number),))
         core.step(wall(0), [JobSeen(job), JobGone(job.id, JobState.CANCELLED)])
     core.step(wall(0), [JobSeen(make_job("next")), JobSeen(make_job("last", submitted_at_ms=wall(5)))])
-    queue = core._state.queue
-    assert max(len(queue._class_queues), len(queue._lane_tiers), len(core._state.classes)) < 300
+    queue = core.state.queue
+    assert max(len(queue._class_queues), len(queue._lane_tiers), len(core.state.classes)) < 300
     for ended, expected in (("runs", "next"), ("next", "last")):
         assert dispatched(core, JobGone(ended, JobState.SUCCEEDED)) == [expected]
 
@@ -157,7 +157,7 @@ GRACE_MS = CONFIG.timeout_grace_ms
 
 
 def define(**limits: Any) -> Input:
-    return DefinitionSeen(Definition(name="log", rev=1, retry=RetryPolicy(attempts_max=3), **limits))
+    return noun_seen(Definition(name="log", rev=1, retry=RetryPolicy(attempts_max=3), **limits))
 
 
 def test_a_job_that_has_not_begun_in_time_expires() -> None:
@@ -206,7 +206,7 @@ def test_a_processor_whose_clock_is_ahead_gets_no_more_time_and_one_behind_no_le
 
 def scene_of(*waiting: JobRef, policy: str = "deadline", lanes: tuple[Lane, ...] = ()) -> Scene:
     """A leader with one slot, which a job ``runs`` has, and these that wait."""
-    scene = Scene(*map(LaneSeen, lanes), *processors("p", slots=1), policy=PolicyConfig(criteria(policy)))
+    scene = Scene(*map(noun_seen, lanes), *processors("p", slots=1), policy=PolicyConfig(criteria(policy)))
     scene.at(0, *jobs(make_job("runs")))
     scene.at(0, *jobs(*waiting))
     return scene

@@ -17,14 +17,14 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan
 from hascheduler.dispatch.live_jobs.deadlines import NEVER_STARTED
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, ProcessorGone, ProcessorSeen
+from hascheduler.mirror.changes import JobGone, ProcessorGone, ProcessorSeen
 from hascheduler.model.job import UNSTARTED_MAX, JobRef
 from hascheduler.model.processor import Rest
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.noun import document_of, read_document
 from hascheduler.schema.retry import RetryPolicy
-from tests.unit.dispatch.nouns import dispatched, make_job, make_processor, running, wall
+from tests.unit.dispatch.nouns import dispatched, make_job, make_processor, noun_seen, running, wall
 from tests.unit.dispatch.scene import CONFIG, START_MS, Scene, jobs, processors
 
 
@@ -47,7 +47,7 @@ def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_nex
 def test_a_job_that_was_lost_too_often_fails_but_one_that_never_ran_or_only_failed_does_not() -> None:
     scene = Scene(
         *processors("p"),
-        DefinitionSeen(Definition(name="log", rev=1, retry=RetryPolicy(attempts_max=3, lost_attempts_max=4))),
+        noun_seen(Definition(name="log", rev=1, retry=RetryPolicy(attempts_max=3, lost_attempts_max=4))),
         *jobs(
             running("a", "p", losses=3),
             dispatched("b", "p", losses=8),
@@ -67,7 +67,7 @@ def test_a_job_of_a_definition_of_0_2_0_fails_after_as_many_attempts_failed_or_l
     stored = document_of(Definition(name="log", rev=1, retry=RetryPolicy(attempts_max=3)))
     del stored["lost_attempts_max"]
     scene = Scene(
-        *processors("p"), DefinitionSeen(read_document(Definition, "log", stored)),
+        *processors("p"), noun_seen(read_document(Definition, "log", stored)),
         *jobs(running("a", "p", failures=2), running("b", "p", failures=1, losses=1), running("c", "p", losses=1)),
     )  # fmt: skip
     assert scene.at(100, ProcessorLost("p", 1)).decisions == (
@@ -78,7 +78,7 @@ def test_a_job_of_a_definition_of_0_2_0_fails_after_as_many_attempts_failed_or_l
 
 
 def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched_again() -> None:
-    once = DefinitionSeen(Definition(name="log", rev=1, retry=RetryPolicy(lost_attempts_max=1)))
+    once = noun_seen(Definition(name="log", rev=1, retry=RetryPolicy(lost_attempts_max=1)))
     scene = Scene(*processors("p", "q"), once, *jobs(running("a", "p")))
     assert [type(d) for d in scene.at(100, ProcessorLost("p", 1)).decisions] == [Fail]
     assert scene.at(200, *jobs(make_job("a", rev=4, attempt=1))).decisions == ()
@@ -213,14 +213,14 @@ def missed(*ids: str, slots: int = 4) -> Scene:
 
 def test_a_processor_that_rests_is_tried_with_one_job_at_a_time() -> None:
     scene = missed("a", "b", "c")
-    assert scene.core.rests == {"p": Rest(3, 1, wall(MISSED_MS + RESTS_MS[0]))}
+    assert scene.core.state.pool.rests == {"p": Rest(3, 1, wall(MISSED_MS + RESTS_MS[0]))}
     until_ms = MISSED_MS + RESTS_MS[0]
     assert scene.at(until_ms - 1).decisions == ()
     assert scene.at(until_ms).decisions == (Dispatch("a", 2, "p"),)
     scene.at(until_ms, *jobs(dispatched("a", "p", rev=4, attempt=2, unstarted=1, dispatched_at_ms=wall(until_ms))))
     step = scene.at(until_ms + 1, *jobs(running("a", "p", rev=5, attempt=2, unstarted=1)))
     assert step.decisions == (Dispatch("b", 2, "p"), Dispatch("c", 2, "p"))
-    assert scene.core.rests == {}
+    assert scene.core.state.pool.rests == {}
 
 
 def test_a_job_that_no_processor_takes_up_fails_at_a_limit() -> None:
@@ -243,8 +243,8 @@ def test_the_next_leader_knows_who_rests() -> None:
     standby.at(MISSED_MS, *jobs(recalled("j")))
     replayed = Dispatcher(CONFIG)
     step = replayed.step(wall(MISSED_MS), list(leader.core.state_snapshot(wall(MISSED_MS))))
-    assert (step.decisions, replayed.rests) == ((), leader.core.rests)
-    assert standby.core.rests == leader.core.rests
+    assert (step.decisions, replayed.state.pool.rests) == ((), leader.core.state.pool.rests)
+    assert standby.core.state.pool.rests == leader.core.state.pool.rests
     assert standby.at(MISSED_MS, TermBegan(2)).decisions == ()
 
 

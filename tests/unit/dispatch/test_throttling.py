@@ -20,7 +20,7 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.dispatch.schedules.due_times import DueTimes
 from hascheduler.dispatch.schedules.fire_admission import FIRE_RATE, MAX_PENDING, FireAllowance
 from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
-from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
+from hascheduler.mirror.changes import ScheduleSeen
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
@@ -33,7 +33,7 @@ from hascheduler.schema.trigger import CalendarUse, Cron, Trigger
 from hascheduler.triggers.requests import read_trigger
 from tests.tiers import examples, in_tier
 from tests.unit.dispatch.chance import Seeded
-from tests.unit.dispatch.nouns import make_schedule, wall
+from tests.unit.dispatch.nouns import make_schedule, noun_seen, wall
 from tests.unit.dispatch.scene import Scene
 from tests.unit.dispatch.world import World
 from tests.unit.triggers.watched_clock import Calendars, watch
@@ -53,7 +53,7 @@ def run(scene: Scene, until_ms: int, begin_ms: int = 0) -> list[Decision]:
 
 def limited(*names: str, **limits: object) -> Scene:
     tenant = Tenant(name="default", rev=1, **limits)  # type: ignore[arg-type]
-    return Scene(TenantSeen(tenant), *(ScheduleSeen(fast(name)) for name in names))
+    return Scene(noun_seen(tenant), *(ScheduleSeen(fast(name)) for name in names))
 
 
 def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from() -> None:

@@ -216,7 +216,7 @@ class World:
                 assert self._made_at(decision.job_id) == self._made_at(by), f"{decision} is about a stranger"
             elif isinstance(decision, Dispatch):
                 processor = self.leadership.mirror.nouns(Collection.PROCESSORS)[decision.processor]
-                assert self.leadership.core.is_live(processor.id)
+                assert self.leadership.core.state.pool.is_live(processor.id)
                 assert self.leadership.core.occupied(processor.id) <= processor.slots
 
     def _made_at(self, job_id: str) -> int:

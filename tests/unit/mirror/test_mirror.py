@@ -9,13 +9,10 @@ import pytest
 
 from hascheduler.mirror.changes import (
     Change,
-    DefinitionGone,
-    DefinitionSeen,
     JobGone,
     JobSeen,
     JournalSeen,
-    LeaseGone,
-    LeaseSeen,
+    NounSeen,
     ProcessorGone,
     ProcessorSeen,
     Quarantined,
@@ -59,9 +56,9 @@ def kinds(facts: list[Any]) -> list[type]:
     [
         (JOBS, job_fields(), JobSeen, JobGone),
         (SCHEDULES, schedule_fields(), ScheduleSeen, ScheduleGone),
-        (Collection.DEFINITIONS, DEFINITION, DefinitionSeen, DefinitionGone),
+        (Collection.DEFINITIONS, DEFINITION, NounSeen, NounSeen),
         (Collection.PROCESSORS, processor_fields(), ProcessorSeen, ProcessorGone),
-        (Collection.LEASES, lease_fields(), LeaseSeen, LeaseGone),
+        (Collection.LEASES, lease_fields(), NounSeen, NounSeen),
     ],
 )
 def test_every_noun_comes_and_goes(collection: Collection, fields: dict[str, Any], seen: type, gone: type) -> None:

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState, Move, may_follow
+from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState, Move
 from hascheduler.model.limit_keys import limit_keys
 from hascheduler.schema.retry import JITTER_THOUSANDTHS, RetryPolicy
+from tests.checkers.jobs import may_follow
 
 
 def test_nothing_follows_a_terminal_state_but_a_new_life_of_a_job_that_did_not_succeed() -> None:

@@ -133,7 +133,7 @@ async def test_whatever_stops_an_attempt_kills_its_process_with_all_that_it_star
         monkeypatch.setattr(child_process, "GRACE_S", 20)
     place = tmp_path / "pids"
     async with staged(handlers, drain_grace_ms=0, deadline_ms=60_000) as stage:
-        held = stage.processor._attempts
+        held = stage.processor.attempts
         job = stage.world.dispatch("a", "hold", {"file": str(place), "deaf": deaf})
         await until(place.exists)
         pids = [int(pid) for pid in place.read_text(encoding="utf-8").split()]
@@ -173,8 +173,8 @@ async def test_a_stop_that_comes_just_before_a_call_begins_ends_that_call(
     async with staged(handlers, deadline_ms=60_000) as stage:
         stage.world.dispatch("a", "hold", {"file": str(place), "late": True})
         await until(place.exists)
-        stage.processor._attempts.stop_started(StopReason.FENCED)
-        await until(lambda: not stage.processor._attempts.held)
+        stage.processor.attempts.stop_started(StopReason.FENCED)
+        await until(lambda: not stage.processor.attempts.held)
     assert place.with_suffix(".end").read_text(encoding="utf-8") == "True False"
 
 

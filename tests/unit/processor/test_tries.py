@@ -191,14 +191,14 @@ async def test_an_overdue_thread_whose_job_was_to_be_cancelled_or_was_given_to_a
     async with overdue(Definition(name="deaf", timeout_ms=20)) as (stage, job, over):
         job.cancel_requested = True
         stage.world.tell(MessageKind.CANCEL, "a")
-        await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
+        await until(lambda: any(held.cancel_requested for held in stage.processor.attempts.held))
         over.set()
         assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
     async with overdue(Definition(name="deaf", timeout_ms=20)) as (stage, job, over):
         job.attempt, job.processor = 2, "another"
-        await until(lambda: any(held.stop_reason is StopReason.REVOKED for held in stage.processor._attempts.held))
+        await until(lambda: any(held.stop_reason is StopReason.REVOKED for held in stage.processor.attempts.held))
         over.set()
-        await until(lambda: not stage.processor._attempts.held)
+        await until(lambda: not stage.processor.attempts.held)
         assert job.outcome is None
 
 
@@ -250,9 +250,9 @@ async def test_a_result_that_is_late_is_late_even_if_a_cancel_came_before_it() -
     async with staged(handling(slow=slow)) as stage:
         job = stage.world.dispatch("a", "slow", rules=Definition(name="slow", timeout_ms=20))
         await until(lambda: job.state is JobState.RUNNING)
-        await until(lambda: any(held.timed_out for held in stage.processor._attempts.held))
+        await until(lambda: any(held.timed_out for held in stage.processor.attempts.held))
         stage.world.tell(MessageKind.CANCEL, "a")
-        await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
+        await until(lambda: any(held.cancel_requested for held in stage.processor.attempts.held))
         go_on.set()
         assert await job.ended() == AttemptOutcome(JobState.CANCELLED)
 

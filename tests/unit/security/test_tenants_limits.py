@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.dispatch.decisions import Fire
-from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
+from hascheduler.mirror.changes import ScheduleSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.definition import ConflictScope, Definition, RateLimit
@@ -17,7 +17,7 @@ from hascheduler.schema.tenant import Tenant
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem
 from tests.unit.api.tokens import Guarded
-from tests.unit.dispatch.nouns import make_schedule
+from tests.unit.dispatch.nouns import make_schedule, noun_seen
 from tests.unit.dispatch.scene import Scene
 
 # Tokens make none that exceeds or outlives them: one that was lent for an hour could renew itself for ever
@@ -114,7 +114,7 @@ async def made(client: httpx2.AsyncClient, name: str, **changes: Any) -> httpx2.
 def test_five_fast_schedules_make_no_more_pending_jobs_than_their_tenant_may_have() -> None:
     limits = Tenant(name="default", rev=1, max_pending=5, submit_rate=RateLimit(count=5, per_ms=60_000))
     schedules = [ScheduleSeen(make_schedule(name, every_ms=100)) for name in "abcde"]
-    scene = Scene(TenantSeen(limits), *schedules)
+    scene = Scene(noun_seen(limits), *schedules)
     steps = [scene.at(at_ms) for at_ms in range(0, 6_001, 20)]
     fired = {each for step in steps for each in step.decisions if isinstance(each, Fire)}
     assert len(fired) == scene.core.pending("default") == 5

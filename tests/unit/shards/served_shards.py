@@ -17,7 +17,7 @@ from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
-from hascheduler.processor.slots import ProcessSlots
+from hascheduler.processor.attempts import ProcessSlots
 from hascheduler.shards.processors import ManyShardProcessor
 from hascheduler.testing.cluster import VirtualClock
 from hascheduler.testing.memory.database import Document, MemoryConnection, MemoryDatabase

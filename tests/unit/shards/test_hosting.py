@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from structlog.contextvars import get_contextvars
@@ -228,14 +228,17 @@ class Shard:
     def view(self) -> Any:
         return SimpleNamespace(leading=self.leads)
 
+    @property
+    def leader(self) -> Self:
+        return self
+
+    feeder = leader
+
     def live_replicas(self) -> Sequence[ReplicaStatus]:
         return self.replicas
 
     def leave_first_try_ms(self, delay_ms: int) -> None:
         self.delay_ms = delay_ms
-
-    def expect_lease(self, *, expected: bool) -> None:
-        self.expects_lease = expected
 
     async def hand_over(self) -> None:
         self.leads, self.handed_over = False, self.handed_over + 1

@@ -92,7 +92,7 @@ async def test_what_finds_no_free_slot_is_given_back_and_not_lost(world: World) 
     [late] = b.submit()  # into the slot that is still offered there
     await world.until(lambda: b.job(late)["attempt"] == 1)
     await world.until(lambda: b.job(late)["state"] == JobState.PENDING)
-    assert served.processor.running == 2
+    assert served.processor.gauges().running == 2
     ran.may_go.set()
     await world.until(lambda: all_done(a, b))
     assert ran.jobs[late] == 1
@@ -111,7 +111,7 @@ async def test_a_database_that_does_not_answer_leaves_all_slots_to_the_other_sha
     await world.until(lambda: all_done(b))
     assert seconds(world) - began_s < 100 / 4 + 8
     assert not served.processor.not_ready(), "it serves one shard"
-    assert not served.processor.fence_open
+    assert not served.processor.gauges().fence_open
     served.connections[0].restore()
     await world.until(lambda: all_done(a))
     assert ran.most == 4
@@ -146,13 +146,13 @@ async def test_it_greets_with_an_id_for_each_shard_and_shows_the_gauges_of_all(w
     a.submit(definition="long")
     b.submit(definition="long")
     served = world.start(ran.handlers, slots=2)
-    await world.until(lambda: ran.now["long"] == 2 and served.processor.running == 2)
+    await world.until(lambda: ran.now["long"] == 2 and served.processor.gauges().running == 2)
     ids = [shard.processors[0].id for shard in (a, b)]
     assert sorted(served.greetings[-1]) == sorted(ids) == ["p.1", "p.1-2"]
     assert {process_of(id) for id in ids} == {"p.1"}
     assert not served.processor.not_alive()
     assert served.processor.slots == 2
-    assert served.processor.fence_open
-    assert (served.processor.heartbeat_age_ms or 0) < 1_500
+    assert served.processor.gauges().fence_open
+    assert (served.processor.gauges().heartbeat_age_ms or 0) < 1_500
     ran.may_go.set()
     await served.drained()

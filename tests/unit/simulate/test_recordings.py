@@ -34,6 +34,7 @@ from hascheduler.dispatch.recording import (
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror import changes
+from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.partition import Hold
@@ -49,7 +50,7 @@ from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.tenant import Tenant
 from hascheduler.simulate.recorded import recorded_scenario, replay
 from tests.tiers import spread
-from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
+from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, noun_seen, wall
 
 INPUTS: list[Input] = [
     changes.JobSeen(make_job("a", resources=(("cpu", 2),), serial=True, not_before_ms=wall(5))),
@@ -60,31 +61,31 @@ INPUTS: list[Input] = [
     changes.BatchSeen("batch:y", is_live=False),
     changes.ScheduleSeen(make_schedule("s")),
     changes.ScheduleGone("s"),
-    changes.DefinitionSeen(
+    noun_seen(
         Definition(
             name="log", rev=3, max_concurrency=2, default_cost_ms=1_000, conflict_group="git", tier=4,
             rate_limit=RateLimit(count=2, per_ms=1_000), resources=(("cpu", 1),), retry=RetryPolicy(attempts_max=2),
             timeout_ms=9_000, total_timeout_ms=99_000,
         )
     ),
-    changes.DefinitionGone("log"),
-    changes.LaneSeen(Lane(name="l", rev=1, weight=2, promote_after_ms=(60_000,), criteria=criteria("aged_priority"))),
-    changes.LaneGone("l"),
-    changes.CalendarSeen(
+    changes.NounSeen(Collection.DEFINITIONS, "log"),
+    noun_seen(Lane(name="l", rev=1, weight=2, promote_after_ms=(60_000,), criteria=criteria("aged_priority"))),
+    changes.NounSeen(Collection.LANES, "l"),
+    noun_seen(
         Calendar(
             name="c", rev=2, weekdays=(0, 4), include=read_days(["--12-25"]),
             exclude=read_days(["2030-01-01/2030-01-03"]),
         )
     ),
-    changes.CalendarGone("c"),
-    changes.TenantSeen(Tenant(name="t", rev=1, max_running=3)),
-    changes.TenantGone("t"),
-    changes.PauseSeen(
+    changes.NounSeen(Collection.CALENDARS, "c"),
+    noun_seen(Tenant(name="t", rev=1, max_running=3)),
+    changes.NounSeen(Collection.TENANTS, "t"),
+    noun_seen(
         StandingPause(id=EVERYTHING, rev=1, since_ms=wall(0), by="deployer", because="it burns", schedules_only=True)
     ),
-    changes.PauseGone(EVERYTHING),
-    changes.HoldSeen(Hold("cap/all", 2, is_held=True)),
-    changes.HoldGone("cap/all"),
+    changes.NounSeen(Collection.PAUSES, EVERYTHING),
+    noun_seen(Hold("cap/all", 2, is_held=True)),
+    changes.NounSeen(Collection.HOLDS, "cap/all"),
     changes.ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
     changes.ProcessorGone("p"),
     ProcessorLost("p", 4),
@@ -166,9 +167,9 @@ class Load:
         self._schedule = make_schedule("s")
         self._waiting_for_echo: tuple[Decision, ...] = ()
         self.step(
-            changes.DefinitionSeen(Definition(name="x", rev=1, max_concurrency=3, tier=4)),
-            changes.DefinitionSeen(Definition(name="y", rev=1, conflict_group="git", tier=6)),
-            changes.LaneSeen(Lane(name="heavy", rev=1, weight=2)),
+            noun_seen(Definition(name="x", rev=1, max_concurrency=3, tier=4)),
+            noun_seen(Definition(name="y", rev=1, conflict_group="git", tier=6)),
+            noun_seen(Lane(name="heavy", rev=1, weight=2)),
             changes.ScheduleSeen(self._schedule),
             *(changes.ProcessorSeen(make_processor(name, slots=2)) for name in "pq"),
             TermBegan(1),
@@ -263,7 +264,7 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
         began: dict[str, Any] = {"started_at_ms": wall(since), "expires_at_ms": wall(90_000)}
         return seen(id, state=JobState.RUNNING, attempt=1, processor="p", **began)
 
-    definition = changes.DefinitionSeen(Definition(name="x", rev=1, default_cost_ms=9_000))
+    definition = noun_seen(Definition(name="x", rev=1, default_cost_ms=9_000))
     steps = [
         RecordedStep(wall(10_000), (definition, changes.ProcessorSeen(make_processor("p"))), None),
         RecordedStep(wall(10_000), (running("before", 4_000), seen("waits", expires_at_ms=wall(90_000))), None),

@@ -78,7 +78,7 @@ class At:
 
     turned_at_ms: int = 99_000
     checked_at_ms: int = 99_900
-    registered: bool = True
+    registered_offer: object = "shown"
     trusted: bool = True
     consuming: bool = True
 
@@ -91,7 +91,7 @@ class At:
     [
         (At(), False, YES, YES),
         (At(), True, YES, (503, of_processors.DRAINING)),
-        (At(registered=False, trusted=False, consuming=False), False, YES, (503, of_processors.NOT_REGISTERED)),
+        (At(registered_offer=None, trusted=False, consuming=False), False, YES, (503, of_processors.NOT_REGISTERED)),
         (At(trusted=False), False, YES, (503, of_processors.FENCED)),
         (At(consuming=False), False, YES, (503, NOT_CONSUMING)),
         (At(turned_at_ms=40_000), False, (503, NOT_TURNING), YES),

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from hascheduler.ports import Gauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
-from hascheduler.telemetry.metrics_processor import ProcessorMetrics
+from hascheduler.telemetry.metrics_processor import ProcessorGauges, ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import OTHER, BoundedRows, new_registry
 from tests.factories import make_failover
@@ -83,10 +83,6 @@ OF_PROCESSORS = """
 """
 
 
-class BusyProcessor:
-    running, slots, parked, fence_open, heartbeat_age_ms = 1, 8, 2, True, 300
-
-
 def replica() -> Scrape:
     registry = new_registry()
     metrics, http = ReplicaMetrics(registry), HttpMetrics(registry)
@@ -101,7 +97,7 @@ def replica() -> Scrape:
 
 def processor() -> Scrape:
     metrics = ProcessorMetrics()
-    metrics.watch(BusyProcessor())
+    metrics.watch(lambda: ProcessorGauges(1, 8, 2, fence_open=True, heartbeat_age_ms=300))
     metrics.ended("log", "succeeded")
     with metrics.handling("log"):
         pass
