@@ -1,7 +1,6 @@
 """``/v1/schedules/{name}/verdicts``: the verdict on each nominal time, and the undecided ones.
 
-A coalesced time went into the next time that fired. The store lists verdicts newest first, so that fire is found in a
-bounded number of reads.
+A coalesced time went into the next time that fired.
 
 ``/v1/verdicts``: the nominal times of all schedules that did not fire. Those that fired have jobs, in ``/v1/jobs``.
 """
@@ -31,12 +30,11 @@ from hascheduler.schema.filters import NOT_FIRED, VerdictFilter
 from hascheduler.schema.forms import instant_text
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.schedule_bodies import CountsResponse
-from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
+from hascheduler.triggers import MissingCalendar, with_calendars, without_calendars
 
 router = APIRouter(tags=["schedules"])
 
 _READ_AT_ONCE_MAX = 500
-_FIRED = frozenset({Verdict.FIRED})
 _EXAMPLE: JsonDict = {
     "items": [
         {
@@ -181,51 +179,14 @@ async def _coalesced_into(
     """Return the next fired time after each of ``runs`` (newest first), by the run's first time; None if to come."""
     if not runs:
         return {}
-    between = await _fired(schedule, runs[-1].last_ms, runs[0].first_ms, _READ_AT_ONCE_MAX, services)
+    store, of = services.verdicts, schedule.identity
+    between = await store.list(of, {Verdict.FIRED}, runs[-1].last_ms, runs[0].first_ms, _READ_AT_ONCE_MAX)
     if len(between) == _READ_AT_ONCE_MAX:
-        return {run.first_ms: await _next_fired(schedule, run.last_ms, services) for run in runs}
-    newest = await _next_fired(schedule, runs[0].last_ms, services)
-    ascending = between[::-1]
+        return {run.first_ms: await store.first_fired(of, run.last_ms) for run in runs}
+    ascending = [record.run.first_ms for record in reversed(between)]
     places = {run.first_ms: bisect_right(ascending, run.last_ms) for run in runs}
+    newest = await store.first_fired(of, runs[0].last_ms)
     return {first_ms: (*ascending, newest)[place] for first_ms, place in places.items()}
-
-
-async def _next_fired(schedule: ScheduleRef, after_ms: WallMs, services: ApiServices) -> WallMs | None:
-    """Return the first nominal time after ``after_ms`` that fired."""
-    # Nearly always the very next nominal time.
-    next_ms = next_nominal(schedule.trigger, after_ms)
-    known = await _fired(schedule, after_ms, next_ms + 1, 2, services) if next_ms is not None else []
-    if len(known) == 1:
-        return known[0]
-    known = known or await _fired(schedule, after_ms, LATEST_MS, 1, services)
-    return await _first_fired(schedule, after_ms, known[-1], services) if known else None
-
-
-async def _first_fired(schedule: ScheduleRef, after_ms: WallMs, fired_ms: WallMs, services: ApiServices) -> WallMs:
-    """Return the first time that fired after ``after_ms``, given that ``fired_ms`` fired.
-
-    The span is halved until one read covers it.
-    """
-    low_ms = after_ms  # nothing fired from ``after_ms`` to here
-    while True:
-        between = await _fired(schedule, low_ms, fired_ms, _READ_AT_ONCE_MAX, services)
-        if len(between) < _READ_AT_ONCE_MAX:
-            return between[-1] if between else fired_ms
-        fired_ms = between[-1]
-        middle_ms = WallMs((low_ms + fired_ms) // 2)
-        lower = await _fired(schedule, low_ms, middle_ms + 1, 1, services)
-        if lower:
-            fired_ms = lower[0]
-        else:
-            low_ms = middle_ms
-
-
-async def _fired(
-    schedule: ScheduleRef, after_ms: int, before_ms: int, limit: int, services: ApiServices
-) -> list[WallMs]:
-    """Return the times that fired strictly between the two, newest first."""
-    records = await services.verdicts.list(schedule.identity, _FIRED, WallMs(after_ms), WallMs(before_ms), limit)
-    return [record.run.first_ms for record in records]
 
 
 class ScheduleVerdictResponse(BaseModel):
