@@ -674,12 +674,12 @@ Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paus
 
 
 class ScheduleVerdictResponse(Answer):
-    schedule: str
     verdict: Verdict
     nominal_at: datetime
     through_at: datetime
     count: int
     because_of: str | None
+    schedule: str
     decided_at: datetime
 
 
@@ -768,9 +768,9 @@ class VerdictResponse(Answer):
     nominal_at: datetime
     through_at: datetime
     count: int
+    because_of: str | None
     job: str | None
     job_state: JobState | None
-    because_of: str | None
     into: str | None
 
 

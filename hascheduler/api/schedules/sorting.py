@@ -10,10 +10,8 @@ from itertools import islice
 
 from pydantic import Field
 
-from hascheduler.api.routing.queries import PageQuery
+from hascheduler.api.routing.queries import PageQuery, position_ms
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.schema.schedule import ScheduleRef
 
 Place = tuple[int, str]
@@ -44,10 +42,7 @@ def place_of(sort: ScheduleSort, cursor: str | None) -> Place | None:
     if cursor is None or sort is ScheduleSort.NAME:
         return None if cursor is None else (0, cursor)
     number, mark, name = cursor.partition(":")
-    if not (mark and number.isascii() and number.isdecimal() and len(number) <= len(str(LATEST_MS))):
-        problem = f"{quoted(cursor)} is not a position in this list"
-        raise InvalidInput(("after",), problem, "`next` of the previous page")
-    return int(number), name
+    return position_ms(cursor, number, is_whole=bool(mark)), name
 
 
 def cursor_of(sort: ScheduleSort, place: Place | None) -> str | None:

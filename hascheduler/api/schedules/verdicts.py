@@ -16,11 +16,17 @@ from pydantic.config import JsonDict
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.published import query_of
-from hascheduler.api.routing.queries import NewestFirstQuery, PageQuery, PathName, place_text, run_in_slices
+from hascheduler.api.routing.queries import (
+    NewestFirstQuery,
+    PageQuery,
+    PathName,
+    place_text,
+    position_ms,
+    run_in_slices,
+)
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedBecause, summarize_undecided
-from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import unstorable_of
 from hascheduler.model.job import JobState, fire_job_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
@@ -28,6 +34,7 @@ from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord, VerdictSelection
 from hascheduler.schema.filters import NOT_FIRED, VerdictFilter
 from hascheduler.schema.forms import instant_text
+from hascheduler.schema.noun import example_of
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.schedule_bodies import CountsResponse
 from hascheduler.triggers import MissingCalendar, with_calendars, without_calendars
@@ -35,40 +42,32 @@ from hascheduler.triggers import MissingCalendar, with_calendars, without_calend
 router = APIRouter(tags=["schedules"])
 
 _READ_AT_ONCE_MAX = 500
+_FIRED_AT = "2030-01-01T00:00:09.000Z"
+_FIRED: JsonDict = {
+    "verdict": "fired",
+    "nominal_at": _FIRED_AT,
+    "through_at": _FIRED_AT,
+    "count": 1,
+    "because_of": None,
+    "job": "fire:tick:1893456009000",
+    "job_state": "succeeded",
+    "into": None,
+}
+_PASSED_OVER: JsonDict = {
+    "verdict": "coalesced",
+    "nominal_at": "2030-01-01T00:00:02.000Z",
+    "through_at": "2030-01-01T00:00:08.000Z",
+    "count": 7,
+    "because_of": None,
+}
 _EXAMPLE: JsonDict = {
-    "items": [
-        {
-            "verdict": "fired",
-            "nominal_at": "2030-01-01T00:00:09.000Z",
-            "through_at": "2030-01-01T00:00:09.000Z",
-            "count": 1,
-            "job": "fire:tick:1893456009000",
-            "job_state": "succeeded",
-            "because_of": None,
-            "into": None,
-        },
-        {
-            "verdict": "coalesced",
-            "nominal_at": "2030-01-01T00:00:02.000Z",
-            "through_at": "2030-01-01T00:00:08.000Z",
-            "count": 7,
-            "job": None,
-            "job_state": None,
-            "because_of": None,
-            "into": "2030-01-01T00:00:09.000Z",
-        },
-    ],
-    "counts": {
-        "fired": 2,
-        "skipped": 0,
-        "missed": 0,
-        "coalesced": 7,
-        "paused": 0,
-        "excluded": 0,
-        "throttled": 0,
-        "unstorable": 0,
-    },
+    "items": [_FIRED, {**_PASSED_OVER, "job": None, "job_state": None, "into": _FIRED_AT}],
+    "counts": {**example_of(CountsResponse), "fired": 2, "coalesced": 7},
     "undecided": {"count": 0, "since": None, "because": None},
+    "next": None,
+}
+_EXAMPLE_OF_ALL: JsonDict = {
+    "items": [{**_PASSED_OVER, "schedule": "tick", "decided_at": "2030-01-01T00:00:09.100Z"}],
     "next": None,
 }
 
@@ -80,26 +79,27 @@ class VerdictQuery(PageQuery):
         """Return the instant before which the page has times, newest first."""
         if self.after is None:
             return LATEST_MS
-        if not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= len(str(LATEST_MS))):
-            raise InvalidInput(
-                ("after",), f"{self.after[:64]!r} is not a position in this list", "`next` of the previous page"
-            )
-        return WallMs(int(self.after))
+        return WallMs(position_ms(self.after, self.after))
 
 
-class VerdictResponse(BaseModel):
+class DecidedTimes(BaseModel):
     """The verdict on a nominal time, or on several in a row."""
 
     verdict: Verdict = Field(description="The verdict")
     nominal_at: str = Field(description="The nominal time, or the first of several")
     through_at: str = Field(description="The last nominal time of several")
     count: int = Field(description="How many nominal times")
-    job: str | None = Field(description="The job of a fired time")
-    job_state: JobState | None = Field(description="The state of that job; null if none was made")
     because_of: str | None = Field(
         description="The job that blocked a skipped time, or the tenant's limit that a throttled time reached; "
         "`expired`: the job of a missed time would have expired before it was made"
     )
+
+
+class VerdictResponse(DecidedTimes):
+    """The verdict on a nominal time, or on several in a row."""
+
+    job: str | None = Field(description="The job of a fired time")
+    job_state: JobState | None = Field(description="The state of that job; null if none was made")
     into: str | None = Field(description="The fire that covers a coalesced time; null while it is to come")
 
 
@@ -189,44 +189,17 @@ async def _coalesced_into(
     return {first_ms: (*ascending, newest)[place] for first_ms, place in places.items()}
 
 
-class ScheduleVerdictResponse(BaseModel):
+class ScheduleVerdictResponse(DecidedTimes):
     """The verdict on a nominal time of a schedule, or on several in a row."""
 
     schedule: str = Field(description="The name of the schedule")
-    verdict: Verdict = Field(description="The verdict")
-    nominal_at: str = Field(description="The nominal time, or the first of several")
-    through_at: str = Field(description="The last nominal time of several")
-    count: int = Field(description="How many nominal times")
-    because_of: str | None = Field(
-        description="The job that blocked a skipped time, or the tenant's limit that a throttled time reached; "
-        "`expired`: the job of a missed time would have expired before it was made"
-    )
     decided_at: str = Field(description="When the leader decided it")
 
 
 class ScheduleVerdictPage(BaseModel):
     """A page of verdicts of all schedules."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "items": [
-                        {
-                            "schedule": "nightly",
-                            "verdict": "missed",
-                            "nominal_at": "2030-01-01T02:30:00.000Z",
-                            "through_at": "2030-01-01T02:30:00.000Z",
-                            "count": 1,
-                            "because_of": None,
-                            "decided_at": "2030-01-01T03:10:00.000Z",
-                        }
-                    ],
-                    "next": None,
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE_OF_ALL]})
 
     items: list[ScheduleVerdictResponse] = Field(
         description="The verdicts, newest decision first, as long as they are stored"
