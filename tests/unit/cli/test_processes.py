@@ -17,6 +17,7 @@ from hascheduler.model.processor import NAME_BYTES_MAX, ProcessorRef, id_in_shar
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
 from hascheduler.shards.layout import Layout, encode_layout
+from hascheduler.telemetry.health import Vitals
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING
 from tests.unit.cli.invoking import invoke
@@ -73,7 +74,7 @@ class ReplicaOfShard:
 
 def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
     settings, database = read(monkeypatch), cast("Any", AnyDatabase())
-    process = ProcessServices.of(settings, database, HandClock(), tracer=NO_TRACING, metrics=HttpMetrics())
+    process = ProcessServices.of(settings, database, HandClock(), NO_TRACING, HttpMetrics(), health=Vitals())
     replicas: Any = [ReplicaOfShard(), ReplicaOfShard()]
     home, other = (
         services_of(settings, process, name, database, replica, count=2)
