@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation, Strict
-from pydantic.json_schema import SkipJsonSchema
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
@@ -291,7 +290,6 @@ class ResetBody(Part):
 
     from_: Literal["now"] = Field(default="now", alias="from")
     """The instant after which nominal times fire again"""
-    start: SkipJsonSchema[Literal["now"]] = "now"  # 0.2.0 accepts the field by this name too
 
 
 @router.post("/{name}/pause", responses=_EDIT_ANSWERS)
