@@ -51,12 +51,13 @@ def own_request(scope: Scope, method: str, path: str, query: str = "", *, caller
     return {**scope, **asked, "query_string": query.encode(), "headers": headers, "state": state}
 
 
-async def _stay() -> Message:
+async def stay() -> Message:
+    """Wait forever, as for a client that never leaves."""
     await asyncio.Event().wait()
     raise AssertionError("an event that is never set")
 
 
-def replayed(body: bytes = b"", receive: Receive = _stay) -> Receive:
+def replayed(body: bytes = b"", receive: Receive = stay) -> Receive:
     """Return a `Receive` of ``body`` and then of the client's leaving, for which several shards may wait.
 
     Without ``receive`` the client never leaves, as in an own request.
