@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.queries import selected
+from hascheduler.api.jobs.read import COUNTED_MAX, selected
 from hascheduler.api.middleware.audit import AuditNote, Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.route_rules import JsonRoute
@@ -28,7 +28,6 @@ from hascheduler.schema.forms import Instant, instant_text, whole
 from hascheduler.schema.lane import PRIORITY_MAX
 from hascheduler.schema.noun import AS_REQUEST, Part
 
-COUNTED_MAX = 100_000
 CHANGED_MAX = 20_000
 """How many jobs or schedules one request changes."""
 BUSY_MS_MAX = 10_000

@@ -18,8 +18,6 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.all_that_match import COUNTED_MAX
-from hascheduler.api.jobs.queries import selected
 from hascheduler.api.jobs.waiting import WaitForJobQuery, end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
@@ -33,10 +31,11 @@ from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import LIVE, TERMINAL, JobRef, JobState, tries
 from hascheduler.model.values.fields import integer
 from hascheduler.ports import JobCounts, JobSelection, StoredDocument
-from hascheduler.schema.filters import JobFilter
+from hascheduler.schema.filters import JobAttributes, JobFilter
 from hascheduler.schema.job import AttemptResponse, JobResponse, JobSummary, ProgressResponse
 from hascheduler.schema.noun import AS_REQUEST, Part, made_of
 
+COUNTED_MAX = 100_000
 _DECODED = tuple(name for name in JobSummary.model_fields if name in JobRef.__match_args__)
 _decoded = attrgetter(*_DECODED)
 _OF_A_TIME = ("retry_at_ms", "overdue_since_ms")
@@ -184,6 +183,17 @@ async def require_visible(id: str, caller: Caller, services: ApiServices) -> Non
         known = await services.jobs.known([id])
         if not any(caller.sees(job.tenant) for job in known):
             raise NotFound("job", id)
+
+
+def selected(filter: JobAttributes, caller: Caller, services: ApiServices) -> JobSelection:
+    """Return the selection of ``filter``; raise an error if it names a tenant that is not the caller's."""
+    which = JobSelection.model_construct(**{**dict(filter), "tenant": caller.filter_of(filter.tenant)})
+    if not which.unschedulable:
+        return which
+    waiting = not which.states or JobState.PENDING in which.states
+    ids = services.view.unschedulable() if waiting else ()
+    # These wait, so their range is read.
+    return which.model_copy(update={"states": (JobState.PENDING,), "ids": ids})
 
 
 class JobCountsResponse(Part):

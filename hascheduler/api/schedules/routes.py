@@ -32,8 +32,7 @@ from hascheduler.api.schedules.edits import (
     require_consistent,
     with_unseen_payloads,
 )
-from hascheduler.api.schedules.selection import page_of_schedules
-from hascheduler.api.schedules.sorting import SchedulesQuery
+from hascheduler.api.schedules.selection import SchedulesQuery, page_of_schedules
 from hascheduler.api.schedules.tenant_scope import (
     TenantSchedules,
     schedule_response,
