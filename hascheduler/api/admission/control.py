@@ -149,20 +149,17 @@ class AdmissionControl:
 
     def _require_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
         self._is_ready()
-        if tenant_max is not None:
-            self._require_possible(jobs, tenant_max, path)
-            waiting = self._waiting(tenant)
-            if waiting + jobs > tenant_max:
-                problem = f"tenant {tenant!r} has {waiting} waiting jobs and may have at most {tenant_max}"
-                self._refused("tenant_pending")
-                raise TooMany(problem, self._drain_rate.retry_after_s(tenant, waiting + jobs - tenant_max))
-        if self._max_pending is not None:
-            self._require_possible(jobs, self._max_pending, path)
-            waiting = self._waiting(None)
-            if waiting + jobs > self._max_pending:
-                problem = f"{waiting} jobs are waiting, of at most {self._max_pending}"
-                self._refused("total_pending")
-                raise Overloaded(problem, self._drain_rate.retry_after_s(None, waiting + jobs - self._max_pending))
+        for key, most in ((tenant, tenant_max), (None, self._max_pending)):
+            if most is None:
+                continue
+            self._require_possible(jobs, most, path)
+            waiting = self._waiting(key)
+            if waiting + jobs > most:
+                self._refused("total_pending" if key is None else "tenant_pending")
+                retry_after_s = self._drain_rate.retry_after_s(key, waiting + jobs - most)
+                if key is None:
+                    raise Overloaded(f"{waiting} jobs are waiting, of at most {most}", retry_after_s)
+                raise TooMany(f"tenant {key!r} has {waiting} waiting jobs and may have at most {most}", retry_after_s)
 
     def _require_room_for_dependencies(self, more: int) -> None:
         most = self._max_dependencies

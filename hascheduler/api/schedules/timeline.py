@@ -252,10 +252,10 @@ async def _known(schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, se
     """Return the known past of each."""
     most = min(_RECORDS_OF_ONE_MAX, max(_RECORDS_MAX // max(len(schedules), 1), 1))
     found = await read_past(schedules, from_ms, now, services, most)
-    known = [(schedule, found[schedule.name]) for schedule in schedules]
     return [
-        _Known(schedule, records, records[-1].run.first_ms if len(records) == most else from_ms)
-        for schedule, records in known
+        _Known(each, records, records[-1].run.first_ms if len(records) == most else from_ms)
+        for each in schedules
+        for records in (found[each.name],)
     ]
 
 
