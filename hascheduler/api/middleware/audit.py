@@ -148,42 +148,42 @@ def party_of(record: AuditRecord) -> str:
     return sessions_of(record.token_id or record.who)
 
 
+@dataclass(slots=True)
 class Sampler:
     """A limit that takes ``burst`` at once, then one each ``every_ms``, and counts the others."""
 
-    def __init__(self, burst: int, every_ms: int) -> None:
-        self._burst = burst
-        self._every_ms = every_ms
-        self._left = burst
-        self._since_ms: int | None = None
-        self._left_out = 0
+    burst: int
+    every_ms: int
+    _used: int = 0
+    _since_ms: int | None = None
+    _left_out: int = 0
 
     def take(self, now: MonoMs) -> int | None:
         """Return how many were left out before this one; None if this one is left out as well."""
         since_ms = now if self._since_ms is None else self._since_ms
-        regained = (now - since_ms) // self._every_ms
-        self._left = min(self._burst, self._left + regained)
+        regained = (now - since_ms) // self.every_ms
+        self._used = max(self._used - regained, 0)
         # A full sampler does not save up more.
-        self._since_ms = now if self._left == self._burst else since_ms + regained * self._every_ms
-        if self._left == 0:
+        self._since_ms = since_ms + regained * self.every_ms if self._used else now
+        if self._used == self.burst:
             self._left_out += 1
             return None
-        self._left -= 1
+        self._used += 1
         left_out, self._left_out = self._left_out, 0
         return left_out
 
 
+@dataclass(slots=True)
 class Samplers:
     """Owner of a `Sampler` for each of the thousand most recent parties."""
 
-    def __init__(self, burst: int, every_ms: int) -> None:
-        self._burst = burst
-        self._every_ms = every_ms
-        self._of: OrderedDict[str, Sampler] = OrderedDict()
+    burst: int
+    every_ms: int
+    _of: OrderedDict[str, Sampler] = field(default_factory=OrderedDict, init=False)
 
     def take(self, party: str, now: MonoMs) -> int | None:
         """Return the result of the party's own `Sampler.take`."""
-        sampler = self._of.pop(party, None) or Sampler(self._burst, self._every_ms)
+        sampler = self._of.pop(party, None) or Sampler(self.burst, self.every_ms)
         self._of[party] = sampler
         if len(self._of) > _PARTIES_MAX:
             self._of.popitem(last=False)
