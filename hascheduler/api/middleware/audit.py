@@ -287,7 +287,7 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
     status = DEFECT if status is None else status
     services = scope["state"][EDGE]
     writer: AuditWriter = services.audit_writer
-    caller = _caller_of(scope)
+    caller: Caller | None = scope["state"].get("caller")
     now = services.clock.mono_ms()
     if caller is None:
         services.metrics.left_out_of_audit("stranger")
@@ -341,11 +341,6 @@ def _target(scope: Scope, location: str | None) -> str | None:
 def id_in(location: str) -> str:
     """Return the id that a `Location` names: the end of its path, or of its query."""
     return unquote(re.split("[/=]", location)[-1])
-
-
-def _caller_of(scope: Scope) -> Caller | None:
-    caller = scope.get("state", {}).get("caller")
-    return caller if isinstance(caller, Caller) else None
 
 
 def note_of(scope: Scope) -> AuditNote:

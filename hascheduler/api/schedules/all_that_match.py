@@ -190,7 +190,7 @@ async def _changed(
     """
     for first in range(0, len(names), _TOGETHER_MAX):
         some = names[first : first + _TOGETHER_MAX]
-        doing = [change(name) if name in meant else _nothing() for name in some]
+        doing = [change(name) if name in meant else asyncio.sleep(0, result=False) for name in some]
         # Wait for all, even if one fails: a task that is left behind would still write.
         fates = await asyncio.gather(*doing, return_exceptions=True)
         answer.changed += sum(fate is True for fate in fates)
@@ -208,7 +208,3 @@ async def _changed(
                 case _:
                     raise fate
     return len(names)
-
-
-async def _nothing() -> bool:
-    return False

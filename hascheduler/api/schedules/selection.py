@@ -260,12 +260,14 @@ def _matching(
     computed = 0
     for begin in range(0, len(schedules), _SLICE):
         for schedule in schedules[begin : begin + _SLICE]:
+            decided = schedule.name, schedule.cursor_ms
             if (
                 (filter.failing and not is_failing(schedule))
-                or (filter.late and (schedule.name, schedule.cursor_ms) not in late)
+                or (filter.late and decided not in late)
                 or (text and text not in schedule.name.lower())
                 or (tenant is not None and schedule.template.tenant != tenant)
-                or (filter.verdicts and not _was_last(schedule, last))
+                # The newest decision of this schedule, and not of an earlier namesake.
+                or (filter.verdicts and (schedule.tally == NOTHING_DECIDED or decided not in last))
                 or (filter.ahead and not schedule.is_ahead(now))
             ):
                 continue
@@ -294,11 +296,6 @@ def _may_end(trigger: Trigger) -> bool:
         or trigger.max_fires is not None
         or all(isinstance(part, Once | Times) for part in trigger.parts)
     )
-
-
-def _was_last(schedule: ScheduleRef, last: Decisions) -> bool:
-    """Return True if one of the ``last`` decisions is the newest of this schedule, and not of an earlier namesake."""
-    return schedule.tally != NOTHING_DECIDED and (schedule.name, schedule.cursor_ms) in last
 
 
 router = APIRouter(tags=["schedules"])
