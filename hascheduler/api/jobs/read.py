@@ -22,14 +22,14 @@ from hascheduler.api.jobs.waiting import WaitForJobQuery, end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.long_poll import ClientGone
-from hascheduler.api.routing.published import as_text, instant, instant_or_none, plain_json, query_of, texts
+from hascheduler.api.routing.published import as_text, plain_json, query_of, texts
 from hascheduler.api.routing.queries import JobId, NewestFirstQuery, Page, page, place_text
 from hascheduler.api.routing.route_rules import readable
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import LIVE, TERMINAL, JobRef, JobState, tries
-from hascheduler.model.values.fields import integer
+from hascheduler.model.values.fields import instant_or_none, integer
 from hascheduler.ports import JobCounts, JobSelection, StoredDocument
 from hascheduler.schema.filters import JobAttributes, JobFilter
 from hascheduler.schema.job import AttemptResponse, JobResponse, JobSummary, ProgressResponse
@@ -93,7 +93,7 @@ def _progress(stored: object) -> ProgressResponse | None:
     shown = {
         "percent": float(percent) if is_number else None,  # type: ignore[arg-type]  # a number: checked above
         "text": str(stored.get("text", "")),
-        "at_ms": instant(stored, "at_ms"),
+        "at_ms": integer(stored, "at_ms"),
     }
     return made_of(ProgressResponse, shown)
 

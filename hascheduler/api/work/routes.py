@@ -32,7 +32,6 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
-from hascheduler.api.routing.published import instant_or_none
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.work.schemas import (
@@ -54,6 +53,7 @@ from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef, with_shard
+from hascheduler.model.values.fields import instant_or_none
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
