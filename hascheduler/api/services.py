@@ -19,7 +19,7 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.routing.long_poll import SharedLoad, SharedWaits
+from hascheduler.api.routing.long_poll import SharedWaits
 from hascheduler.api.routing.recent_reads import RecentReads
 from hascheduler.ports import (
     AuditStore,
@@ -86,7 +86,6 @@ class ApiServices(SharedServices):
     work_terms: WorkTerms
     registrations: WorkerRegistrations
     failovers: FailoverStore
-    load: SharedLoad = field(default_factory=SharedLoad)
     waits: SharedWaits = field(default_factory=SharedWaits)
     replicas_expected: int = 0
     """How many replicas should be alive; 0: as many as were alive within the last hour."""

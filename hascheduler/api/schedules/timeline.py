@@ -48,6 +48,7 @@ _RECORDS_OF_ONE_MAX = 1_000
 _READERS = 4
 _ROWS_SLICE = 4
 _LOADS_MAX = 20
+_LOAD_EVERY_MS = 60_000
 _FIRED = frozenset({Verdict.FIRED, Verdict.UNSTORABLE})
 _NOT_FIRED = frozenset(Verdict) - _FIRED
 _EXAMPLE: JsonDict = {
@@ -182,7 +183,9 @@ async def get_timeline(
     bucket_ms = max(-(-(now - from_ms) // BUCKETS), 1)
     known = await _known(schedules, from_ms, now, services)
     to_ms = min(now + query.ahead, LATEST_MS - 1)
-    load = await services.load.get(services.clock.mono_ms(), partial(_load_ahead, services))
+    load: LoadAhead = await services.recent.get(
+        "load", services.clock, lambda: run_in_slices(_load_ahead(services)), every_ms=_LOAD_EVERY_MS, limit_s=None
+    )
     return TimelineResponse(
         items=await run_in_slices(_rows(known, services, from_ms=from_ms, bucket_ms=bucket_ms, now=now, to_ms=to_ms)),
         now=instant_text(now),

@@ -82,7 +82,7 @@ def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytes
     )
     for shared in "limits logins auth tokens audit audit_writer schedule_limits metrics new_id".split():  # noqa: SIM905
         assert getattr(home, shared) == getattr(other, shared), shared
-    for own in ("view", "events", "admission", "jobs", "schedules", "work", "registrations", "load"):
+    for own in ("view", "events", "admission", "jobs", "schedules", "work", "registrations", "recent"):
         assert getattr(home, own) is not getattr(other, own), own
     assert (home.view, other.view) == (replicas[0].view, replicas[1].view)
     assert (home.work_terms.scheduler, other.work_terms.scheduler) == ("default", "0001")
