@@ -19,7 +19,6 @@ import asyncio
 import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from secrets import token_hex
@@ -33,6 +32,7 @@ from starlette.types import Scope
 
 from hascheduler.api.middleware.auth import ANONYMOUS, EDGE, Caller
 from hascheduler.errors import StoreUnavailable
+from hascheduler.lifecycle import in_time
 from hascheduler.model.token import sessions_of
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import AuditStore, Clock
@@ -111,9 +111,7 @@ class AuditWriter:
         try:
             while True:
                 await self._arrived.wait()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_GROUP_EVERY_S):
-                        await self._is_group.wait()
+                await in_time(self._is_group.wait(), _GROUP_EVERY_S)
                 self._arrived.clear()
                 self._is_group.clear()
                 try:
