@@ -43,18 +43,21 @@ class RecentReads:
         read: Callable[[], Awaitable[Any]],
         *,
         every_ms: int = EVERY_MS,
-        limit_s: float | None = READ_LIMIT_S,
+        is_limited: bool = True,
     ) -> Any:
-        """Return what ``read`` returned for that key within ``every_ms``, or `Unread` if it failed then."""
+        """Return what ``read`` returned for that key within ``every_ms``, or `Unread` if it failed then.
+
+        Unless it ``is_limited``, it may take longer than `READ_LIMIT_S`.
+        """
         kept = self._reads.setdefault(key, _Read())
         _keep_last(self._reads, key)
         async with kept.reading:
             if kept.at_ms is None or clock.mono_ms() - kept.at_ms >= every_ms:
                 try:
-                    async with asyncio.timeout(limit_s):
+                    async with asyncio.timeout(READ_LIMIT_S if is_limited else None):
                         kept.found = await read()
                 except TimeoutError:
-                    kept.found = Unread(f"no answer in {limit_s:g} s")
+                    kept.found = Unread(f"no answer in {READ_LIMIT_S:g} s")
                 except StoreUnavailable as error:
                     kept.found = Unread(str(error))
                 kept.at_ms = clock.mono_ms()

@@ -184,7 +184,7 @@ async def get_timeline(
     known = await _known(schedules, from_ms, now, services)
     to_ms = min(now + query.ahead, LATEST_MS - 1)
     load: LoadAhead = await services.recent.get(
-        "load", services.clock, lambda: run_in_slices(_load_ahead(services)), every_ms=_LOAD_EVERY_MS, limit_s=None
+        "load", services.clock, lambda: run_in_slices(_load_ahead(services)), every_ms=_LOAD_EVERY_MS, is_limited=False
     )
     return TimelineResponse(
         items=await run_in_slices(_rows(known, services, from_ms=from_ms, bucket_ms=bucket_ms, now=now, to_ms=to_ms)),
