@@ -72,6 +72,11 @@ class PageQuery(BaseModel):
     limit: int = Field(default=_PAGE_SIZE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="The most items of the page")
 
 
+NextPage = Annotated[
+    str | None, Field(description="Pass it as `after` for the next page; null on the last one", examples=[None])
+]
+
+
 class Unlisted(BaseModel):
     """A stored document that can't be read, with the reason."""
 
@@ -92,7 +97,7 @@ class Page(BaseModel, Generic[Item]):
     model_config = ConfigDict(json_schema_extra=_with_example)
 
     items: list[Item] = Field(description="The readable items, at most `limit`")
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+    next: NextPage
     unreadable: list[Unlisted] = Field(default=[], description="The stored documents of this page that can't be read")
 
 

@@ -18,7 +18,7 @@ from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
-from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelsQuery, PageQuery, run_in_slices
+from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelsQuery, NextPage, PageQuery, run_in_slices
 from hascheduler.api.schedules.selection import first_names, page_of_schedules
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, Load, LoadAhead, load_ahead
@@ -166,7 +166,7 @@ class TimelineResponse(BaseModel):
     to_ms: int = Field(description="The end of the future shown")
     bucket_ms: int = Field(description=f"The length of a bucket: there are {BUCKETS} from `from_ms` to now")
     load: LoadResponse = Field(description="The slots that the fires to come need, for all schedules")
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+    next: NextPage
 
 
 @router.get("", responses=problem_responses(422))

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.config import JsonDict
+from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.published import query_of
 from hascheduler.api.routing.queries import (
     NewestFirstQuery,
+    NextPage,
     PageQuery,
     PathName,
     place_text,
@@ -34,7 +34,7 @@ from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord, VerdictSelection
 from hascheduler.schema.filters import NOT_FIRED, VerdictFilter
 from hascheduler.schema.forms import instant_text
-from hascheduler.schema.noun import example_of
+from hascheduler.schema.noun import Part
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.schedule_bodies import CountsResponse
 from hascheduler.triggers import MissingCalendar, with_calendars, without_calendars
@@ -42,34 +42,6 @@ from hascheduler.triggers import MissingCalendar, with_calendars, without_calend
 router = APIRouter(tags=["schedules"])
 
 _READ_AT_ONCE_MAX = 500
-_FIRED_AT = "2030-01-01T00:00:09.000Z"
-_FIRED: JsonDict = {
-    "verdict": "fired",
-    "nominal_at": _FIRED_AT,
-    "through_at": _FIRED_AT,
-    "count": 1,
-    "because_of": None,
-    "job": "fire:tick:1893456009000",
-    "job_state": "succeeded",
-    "into": None,
-}
-_PASSED_OVER: JsonDict = {
-    "verdict": "coalesced",
-    "nominal_at": "2030-01-01T00:00:02.000Z",
-    "through_at": "2030-01-01T00:00:08.000Z",
-    "count": 7,
-    "because_of": None,
-}
-_EXAMPLE: JsonDict = {
-    "items": [_FIRED, {**_PASSED_OVER, "job": None, "job_state": None, "into": _FIRED_AT}],
-    "counts": {**example_of(CountsResponse), "fired": 2, "coalesced": 7},
-    "undecided": {"count": 0, "since": None, "because": None},
-    "next": None,
-}
-_EXAMPLE_OF_ALL: JsonDict = {
-    "items": [{**_PASSED_OVER, "schedule": "tick", "decided_at": "2030-01-01T00:00:09.100Z"}],
-    "next": None,
-}
 
 
 class VerdictQuery(PageQuery):
@@ -82,43 +54,51 @@ class VerdictQuery(PageQuery):
         return WallMs(position_ms(self.after, self.after))
 
 
-class DecidedTimes(BaseModel):
+class DecidedTimes(Part):
     """The verdict on a nominal time, or on several in a row."""
 
-    verdict: Verdict = Field(description="The verdict")
-    nominal_at: str = Field(description="The nominal time, or the first of several")
-    through_at: str = Field(description="The last nominal time of several")
-    count: int = Field(description="How many nominal times")
-    because_of: str | None = Field(
-        description="The job that blocked a skipped time, or the tenant's limit that a throttled time reached; "
-        "`expired`: the job of a missed time would have expired before it was made"
-    )
+    verdict: Verdict = Field(examples=["coalesced"])
+    """The verdict"""
+    nominal_at: str = Field(examples=["2030-01-01T00:00:02.000Z"])
+    """The nominal time, or the first of several"""
+    through_at: str = Field(examples=["2030-01-01T00:00:08.000Z"])
+    """The last nominal time of several"""
+    count: int = Field(examples=[7])
+    """How many nominal times"""
+    because_of: str | None = Field(examples=[None])
+    """The job that blocked a skipped time, or the tenant's limit that a throttled time reached; `expired`: the job of a
+    missed time would have expired before it was made"""
 
 
 class VerdictResponse(DecidedTimes):
     """The verdict on a nominal time, or on several in a row."""
 
-    job: str | None = Field(description="The job of a fired time")
-    job_state: JobState | None = Field(description="The state of that job; null if none was made")
-    into: str | None = Field(description="The fire that covers a coalesced time; null while it is to come")
+    job: str | None = Field(examples=[None])
+    """The job of a fired time"""
+    job_state: JobState | None = Field(examples=[None])
+    """The state of that job; null if none was made"""
+    into: str | None = Field(examples=["2030-01-01T00:00:09.000Z"])
+    """The fire that covers a coalesced time; null while it is to come"""
 
 
-class UndecidedResponse(BaseModel):
-    count: int = Field(description="How many nominal times through now have no verdict yet")
-    since: str | None = Field(description="The first of these times")
-    because: UndecidedBecause | None = Field(
-        description="due: the leader is about to decide some of them; paused: a resume decides; excluded: decided "
-        "when their window is over"
-    )
+class UndecidedResponse(Part):
+    count: int = Field(examples=[0])
+    """How many nominal times through now have no verdict yet"""
+    since: str | None = Field(examples=[None])
+    """The first of these times"""
+    because: UndecidedBecause | None = Field(examples=[None])
+    """due: the leader is about to decide some of them; paused: a resume decides; excluded: decided when their window
+    is over"""
 
 
-class VerdictsResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
-
-    items: list[VerdictResponse] = Field(description="The verdicts, newest first, as long as they are stored")
-    counts: CountsResponse = Field(description="The counts of all nominal times of the schedule, not of this page")
-    undecided: UndecidedResponse = Field(description="The times that are due and have no verdict yet")
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+class VerdictsResponse(Part):
+    items: list[VerdictResponse]
+    """The verdicts, newest first, as long as they are stored"""
+    counts: CountsResponse
+    """The counts of all nominal times of the schedule, not of this page"""
+    undecided: UndecidedResponse
+    """The times that are due and have no verdict yet"""
+    next: NextPage
 
 
 @router.get("/schedules/{name}/verdicts", responses=problem_responses(404, 422))
@@ -192,19 +172,18 @@ async def _coalesced_into(
 class ScheduleVerdictResponse(DecidedTimes):
     """The verdict on a nominal time of a schedule, or on several in a row."""
 
-    schedule: str = Field(description="The name of the schedule")
-    decided_at: str = Field(description="When the leader decided it")
+    schedule: str = Field(examples=["tick"])
+    """The name of the schedule"""
+    decided_at: str = Field(examples=["2030-01-01T00:00:09.100Z"])
+    """When the leader decided it"""
 
 
-class ScheduleVerdictPage(BaseModel):
+class ScheduleVerdictPage(Part):
     """A page of verdicts of all schedules."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE_OF_ALL]})
-
-    items: list[ScheduleVerdictResponse] = Field(
-        description="The verdicts, newest decision first, as long as they are stored"
-    )
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+    items: list[ScheduleVerdictResponse]
+    """The verdicts, newest decision first, as long as they are stored"""
+    next: NextPage
 
 
 @router.get("/verdicts", responses=problem_responses(403, 422))
