@@ -90,9 +90,7 @@ async def serve(settings: Settings) -> None:
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
         parts = ReplicaParts(settings, replica_id, liveness, tracer, ReplicaMetrics(registry), cluster)
-        process = ProcessServices.of(
-            settings, databases.home, clock, tracer=tracer, metrics=HttpMetrics(registry), health=vitals
-        )
+        process = ProcessServices.of(settings, databases.home, clock, tracer, HttpMetrics(registry), health=vitals)
         if layout is None:
             serving = OneShard(databases.home, parts, process)
         else:

@@ -3,17 +3,16 @@
 FastAPI and all routes are half of a replica's imports, and a processor, a check and a migration do not need them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from secrets import token_hex
+from typing import Any
 
 from hascheduler.api.admission.control import AdmissionControl
-from hascheduler.api.admission.logins import Logins
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
-from hascheduler.api.app import ApiServices
-from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig, PageTerms
+from hascheduler.api.services import ApiServices, SharedServices
 from hascheduler.daemon.replica import Replica
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobRef
@@ -28,7 +27,7 @@ from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import AuditStore, BucketStore, Clock, TokenStore
+from hascheduler.ports import BucketStore, Clock
 from hascheduler.schema.noun import document_of
 from hascheduler.settings import Settings, heartbeat_deadline_ms
 from hascheduler.telemetry.health import Health
@@ -36,47 +35,29 @@ from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import Tracer
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessServices:
-    """The services that all shards of one process share: access and rates, the audit log, new ids."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessServices(SharedServices):
+    """The services that all shards of one process share, with the ids that it gives out."""
 
-    clock: Clock
     ids: "JobIds"
-    auth: AuthConfig
-    tokens: TokenStore
-    audit: AuditStore
-    audit_writer: AuditWriter
-    schedule_limits: ScheduleLimits
-    metrics: HttpMetrics
-    tracer: Tracer
-    health: Health | None = None
-    limits: Limits = field(default_factory=limits)
-    logins: Logins = field(default_factory=Logins)
 
     @classmethod
     def of(
-        cls,
-        settings: Settings,
-        home: Database,
-        clock: Clock,
-        *,
-        tracer: Tracer,
-        metrics: HttpMetrics,
-        health: Health | None = None,
+        cls, settings: Settings, home: Database, clock: Clock, tracer: Tracer, metrics: HttpMetrics, *, health: Health
     ) -> "ProcessServices":
         """Return the services of a process whose tokens and records are in the database ``home``."""
         audit = MongoAuditStore(home, settings.audit_retention_ms)
         return cls(
-            clock,
-            JobIds(clock),
-            auth_config(settings),
-            MongoTokenStore(home),
-            audit,
-            AuditWriter(audit, clock, settings.audit_log_max),
-            ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
-            metrics,
-            tracer,
-            health,
+            clock=clock,
+            ids=JobIds(clock),
+            auth=auth_config(settings),
+            tokens=MongoTokenStore(home),
+            audit=audit,
+            audit_writer=AuditWriter(audit, clock, settings.audit_log_max),
+            schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
+            metrics=metrics,
+            tracer=tracer,
+            health=health,
         )
 
 
@@ -88,7 +69,9 @@ def services_of(
     ``count`` is the number of shards: if there are several, the id of a job holds its partition.
     """
     new_job_id = process.ids.new_job_id
+    shared: dict[str, Any] = {each.name: getattr(process, each.name) for each in fields(SharedServices)}
     return ApiServices(
+        **shared,
         schedules=MongoScheduleStore(database),
         definitions=MongoResourceStore(database, Collection.DEFINITIONS, document_of),
         lanes=MongoResourceStore(database, Collection.LANES, document_of),
@@ -100,13 +83,8 @@ def services_of(
         verdicts=MongoVerdictStore(database),
         view=replica.view,
         events=replica.events,
-        clock=process.clock,
         new_id=process.ids.new,
         new_job_id=new_job_id if count == 1 else lambda tenant: with_partition(new_job_id(tenant), tenant),
-        auth=process.auth,
-        tokens=process.tokens,
-        audit=process.audit,
-        audit_writer=process.audit_writer,
         work=MongoWorkStore(database, settings.job_retention_ms),
         work_terms=WorkTerms(
             shard,
@@ -117,12 +95,6 @@ def services_of(
         registrations=WorkerRegistrations(replica.view, process.clock),
         failovers=MongoFailoverStore(database),
         replicas_expected=settings.replicas_expected,
-        schedule_limits=process.schedule_limits,
-        tracer=process.tracer,
-        metrics=process.metrics,
-        health=process.health,
-        limits=process.limits,
-        logins=process.logins,
     )
 
 

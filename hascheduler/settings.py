@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic.fields import FieldInfo
+from pydantic import AliasGenerator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hascheduler.errors import InvalidInput
@@ -56,12 +55,14 @@ def _is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdecimal()
 
 
-def _duration(variable: str, default: str, description: str) -> Any:
-    return Field(
-        default=default,
-        validation_alias=AliasChoices(PREFIX + variable, variable.lower() + "_ms"),
-        description=f"{description} [{default}]",
-    )
+def variable(field: str) -> str:
+    """Return the environment variable that sets the field."""
+    return PREFIX + field.removesuffix("_ms").upper()
+
+
+def _written(default: str) -> Any:
+    """Return the field with that default, which is read like the text of a variable."""
+    return Field(default=default)
 
 
 def _checked(read: Callable[[str], object]) -> BeforeValidator:
@@ -132,6 +133,8 @@ _ONE_TRY_MS = 0
 _ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104  # no other replica can reach these
 _AUTO = "auto"
 _NONE = "none"
+_STATED_DEFAULT = re.compile(r" \[([^\[\]]*)\]\Z")
+"""The default at the end of a description, if it is not the value of the field."""
 _SHARD_SPAN = re.compile(r"([0-9]{4})(?:-([0-9]{4}))?", re.ASCII)
 _HOST_NAME = re.compile(r"[a-z0-9._-]{1,253}", re.ASCII)
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
@@ -142,291 +145,193 @@ MillisecondsOrNone = Annotated[int | None, BeforeValidator(_milliseconds_or_none
 class Settings(BaseSettings):
     """All settings, frozen; built by `read_settings`, which turns every mistake into one readable line."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True)
-
-    mongodb_uri: SecretStr = Field(
-        default=SecretStr("mongodb://127.0.0.1:27017/?replicaSet=rs0"),
-        description="MongoDB URI; it must be a replica set [mongodb://127.0.0.1:27017/?replicaSet=rs0]",
-    )
-    database: str = Field(
-        default="hascheduler", pattern=r"^[A-Za-z0-9_-]{1,38}$", description="MongoDB database [hascheduler]"
-    )
-    transport: Literal["rabbitmq", "mongo"] = Field(
-        default="rabbitmq", description="how jobs reach processors: rabbitmq or mongo [rabbitmq]"
-    )
-    transport_fallback: Literal["none", "mongo"] = Field(
-        default="none",
-        description="how jobs reach processors while RabbitMQ is down: not at all (none) or by polling MongoDB (mongo);"
-        " the same for replicas and processors [none]",
-    )
-    amqp_url: SecretStr = Field(
-        default=SecretStr("amqp://guest:guest@127.0.0.1:5672/"), description="RabbitMQ URL [amqp://…@127.0.0.1:5672/]"
-    )
-    events_exchange: str = Field(
-        default="",
-        pattern=r"^[A-Za-z0-9._:-]{0,127}$",
-        description="topic exchange on RabbitMQ to which the leader publishes job events [none]",
-    )
-    shard: str = Field(
-        default="default",
-        pattern=r"^[a-z0-9-]{1,32}$",
-        description="name of the shard; with several, of the first; for a processor, of the one it serves [default]",
-    )
-    shards: int = Field(
-        default=1,
-        ge=1,
-        le=SHARDS_MAX,
-        description="number of shards, each with its own database and leader; the same for replicas and processors, and"
-        " fixed for the life of the deployment [1]",
-    )
-    shard_candidates: int = Field(
-        default=0,
-        ge=0,
-        le=SHARDS_MAX,
-        description="how many replicas host each shard after the first, which all replicas host: 2 or more; 0: all [0]",
-    )
-    shard_mongodb_uris: SecretStr = Field(
-        default=SecretStr(""),
-        description="MongoDB URIs of shards that are not on the first shard's MongoDB, as 0004=URI or 0004-0007=URI,"
-        " separated by spaces; the same for replicas and processors [none]",
+    model_config = SettingsConfigDict(
+        alias_generator=AliasGenerator(validation_alias=variable),
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        use_attribute_docstrings=True,
     )
 
-    http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
-    http_port: int = Field(default=8080, ge=0, le=65535, description="port the API listens on; 0: any free port [8080]")
-    auth: Literal["auto", "tokens", "none"] = Field(
-        default="auto",
-        description="API authentication: tokens or none; auto: none on a loopback address, otherwise tokens [auto]",
-    )
+    mongodb_uri: SecretStr = SecretStr("mongodb://127.0.0.1:27017/?replicaSet=rs0")
+    """MongoDB URI; it must be a replica set"""
+    database: str = Field(default="hascheduler", pattern=r"^[A-Za-z0-9_-]{1,38}$")
+    """MongoDB database"""
+    transport: Literal["rabbitmq", "mongo"] = "rabbitmq"
+    """how jobs reach processors: rabbitmq or mongo"""
+    transport_fallback: Literal["none", "mongo"] = "none"
+    """how jobs reach processors while RabbitMQ is down: not at all (none) or by polling MongoDB (mongo); the same for
+    replicas and processors"""
+    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
+    """RabbitMQ URL [amqp://…@127.0.0.1:5672/]"""
+    events_exchange: str = Field(default="", pattern=r"^[A-Za-z0-9._:-]{0,127}$")
+    """topic exchange on RabbitMQ to which the leader publishes job events"""
+    shard: str = Field(default="default", pattern=r"^[a-z0-9-]{1,32}$")
+    """name of the shard; with several, of the first; for a processor, of the one it serves"""
+    shards: int = Field(default=1, ge=1, le=SHARDS_MAX)
+    """number of shards, each with its own database and leader; the same for replicas and processors, and fixed for the
+    life of the deployment"""
+    shard_candidates: int = Field(default=0, ge=0, le=SHARDS_MAX)
+    """how many replicas host each shard after the first, which all replicas host: 2 or more; 0: all"""
+    shard_mongodb_uris: SecretStr = SecretStr("")
+    """MongoDB URIs of shards that are not on the first shard's MongoDB, as 0004=URI or 0004-0007=URI, separated by
+    spaces; the same for replicas and processors"""
+
+    http_host: str = "127.0.0.1"
+    """address the API listens on"""
+    http_port: int = Field(default=8080, ge=0, le=65535)
+    """port the API listens on; 0: any free port"""
+    auth: Literal["auto", "tokens", "none"] = "auto"
+    """API authentication: tokens or none; auto: none on a loopback address, otherwise tokens"""
     admin_token: SecretStr = Field(
         default=SecretStr(""),
-        description=f"token with all permissions, to create the others with; at least {ADMIN_TOKEN_LENGTH_MIN}"
-        " characters [none]",
+        description="token with all permissions, to create the others with; at least "
+        f"{ADMIN_TOKEN_LENGTH_MIN} characters",
     )
-    development_secrets: Literal["refused", "allowed"] = Field(
-        default="refused",
-        description="allowed: accept the passwords and the token published in the repository, for a cluster on a laptop"
-        " [refused]",
-    )
-    allow_unauthenticated: bool = Field(
-        default=False,
-        description="allow an API without tokens on an address that is not loopback [false]",
-    )
-    http_allowed_hosts: Annotated[str, BeforeValidator(_host_names)] = Field(
-        default="",
-        description="if no tokens are required: more host names, separated by commas, by which clients may reach the"
-        " API, besides localhost, HTTP_HOST and ADVERTISE_HOST [none]",
-    )
-    replicas_expected: int = Field(
-        default=0,
-        ge=0,
-        le=100,
-        description="how many replicas should be alive, for the verdict on the cluster; 0: the most that were alive"
-        " within the last hour [0]",
-    )
-    ui: bool = Field(default=True, description="serve the dashboard at /ui; false: /ui answers 404 [true]")
-    ui_name: str = Field(
-        default="",
-        pattern=r"^[A-Za-z0-9 ._-]{0,32}$",
-        description="name of this deployment in the dashboard, such as staging [none]",
-    )
-    ui_session_life_ms: Milliseconds = _duration("UI_SESSION_LIFE", "12h", "how long a login to the dashboard lasts")
-    ui_read_only: bool = Field(
-        default=False, description="make the dashboard read-only, whatever the role of the token [false]"
-    )
-    ui_payloads: Literal["on_request", "never"] = Field(
-        default="on_request",
-        description="when the dashboard shows payloads, results and tracebacks: on_request or never [on_request]",
-    )
-    audit_retention_ms: Milliseconds = _duration("AUDIT_RETENTION", "90d", "how long audit log records are kept")
-    audit_log_max: int = Field(
-        default=500_000,
-        ge=1_000,
-        le=100_000_000,
-        description="how many audit log records are kept, the newest, each of at most 5 kB [500000]",
-    )
-    audit_interval_ms: MillisecondsOrNone = _duration(
-        "AUDIT_INTERVAL", "10m", "how often the leader checks the database for broken invariants; none: never"
-    )
-    http_tls_cert_file: str = Field(
-        default="",
-        description="PEM certificate chain of the API, which then speaks HTTPS; a changed file is reloaded [none]",
-    )
-    http_tls_key_file: str = Field(default="", description="PEM key of the API's certificate [none]")
-    http_tls_client_ca_file: str = Field(
-        default="", description="PEM authorities that must have signed the client's certificate [none]"
-    )
-    peer_tls_ca_file: str = Field(
-        default="",
-        description="PEM authorities for calls between replicas over HTTPS [the system's]",
-    )
-    peer_tls_name: str = Field(
-        default="", description="host name to expect in other replicas' certificates [their address]"
-    )
-    mongodb_tls_ca_file: str = Field(default="", description="PEM authorities that sign MongoDB's certificate [none]")
-    mongodb_tls_cert_file: str = Field(default="", description="PEM client certificate and key for MongoDB [none]")
-    amqp_tls_ca_file: str = Field(default="", description="PEM authorities that sign RabbitMQ's certificate [none]")
-    amqp_tls_cert_file: str = Field(default="", description="PEM client certificate for RabbitMQ [none]")
-    amqp_tls_key_file: str = Field(default="", description="PEM key of the RabbitMQ client certificate [none]")
-    liveness_host: str = Field(
-        default="127.0.0.1",
-        description="address of the liveness socket by which replicas watch this process [127.0.0.1]",
-    )
-    liveness_port: int = Field(
-        default=0, ge=0, le=65535, description="port of the liveness socket; 0: any free port [0]"
-    )
-    health_host: str = Field(default="127.0.0.1", description="address for probes and metrics [127.0.0.1]")
-    health_port: Unbounded = Field(
-        default=None,
-        ge=0,
-        le=65535,
-        description="port for probes and metrics, over HTTP without tokens: /livez, /readyz, /metrics and, on replicas,"
-        " /leaderz; 0: any free port [none]",
-    )
-    advertise_host: str = Field(default="", description="host by which other processes reach this one [liveness host]")
+    development_secrets: Literal["refused", "allowed"] = "refused"
+    """allowed: accept the passwords and the token published in the repository, for a cluster on a laptop"""
+    allow_unauthenticated: bool = False
+    """allow an API without tokens on an address that is not loopback"""
+    http_allowed_hosts: Annotated[str, BeforeValidator(_host_names)] = ""
+    """if no tokens are required: more host names, separated by commas, by which clients may reach the API, besides
+    localhost, HTTP_HOST and ADVERTISE_HOST"""
+    replicas_expected: int = Field(default=0, ge=0, le=100)
+    """how many replicas should be alive, for the verdict on the cluster; 0: the most that were alive within the last
+    hour"""
+    ui: bool = True
+    """serve the dashboard at /ui; false: /ui answers 404"""
+    ui_name: str = Field(default="", pattern=r"^[A-Za-z0-9 ._-]{0,32}$")
+    """name of this deployment in the dashboard, such as staging"""
+    ui_session_life_ms: Milliseconds = _written("12h")
+    """how long a login to the dashboard lasts"""
+    ui_read_only: bool = False
+    """make the dashboard read-only, whatever the role of the token"""
+    ui_payloads: Literal["on_request", "never"] = "on_request"
+    """when the dashboard shows payloads, results and tracebacks: on_request or never"""
+    audit_retention_ms: Milliseconds = _written("90d")
+    """how long audit log records are kept"""
+    audit_log_max: int = Field(default=500_000, ge=1_000, le=100_000_000)
+    """how many audit log records are kept, the newest, each of at most 5 kB"""
+    audit_interval_ms: MillisecondsOrNone = _written("10m")
+    """how often the leader checks the database for broken invariants; none: never"""
+    http_tls_cert_file: str = ""
+    """PEM certificate chain of the API, which then speaks HTTPS; a changed file is reloaded"""
+    http_tls_key_file: str = ""
+    """PEM key of the API's certificate"""
+    http_tls_client_ca_file: str = ""
+    """PEM authorities that must have signed the client's certificate"""
+    peer_tls_ca_file: str = ""
+    """PEM authorities for calls between replicas over HTTPS [the system's]"""
+    peer_tls_name: str = ""
+    """host name to expect in other replicas' certificates [their address]"""
+    mongodb_tls_ca_file: str = ""
+    """PEM authorities that sign MongoDB's certificate"""
+    mongodb_tls_cert_file: str = ""
+    """PEM client certificate and key for MongoDB"""
+    amqp_tls_ca_file: str = ""
+    """PEM authorities that sign RabbitMQ's certificate"""
+    amqp_tls_cert_file: str = ""
+    """PEM client certificate for RabbitMQ"""
+    amqp_tls_key_file: str = ""
+    """PEM key of the RabbitMQ client certificate"""
+    liveness_host: str = "127.0.0.1"
+    """address of the liveness socket by which replicas watch this process"""
+    liveness_port: int = Field(default=0, ge=0, le=65535)
+    """port of the liveness socket; 0: any free port"""
+    health_host: str = "127.0.0.1"
+    """address for probes and metrics"""
+    health_port: Unbounded = Field(default=None, ge=0, le=65535)
+    """port for probes and metrics, over HTTP without tokens: /livez, /readyz, /metrics and, on replicas, /leaderz; 0:
+    any free port"""
+    advertise_host: str = ""
+    """host by which other processes reach this one [liveness host]"""
 
-    replica_id: str = Field(
-        default_factory=socket.gethostname,
-        pattern=r"^[A-Za-z0-9._-]{1,128}$",
-        description="unique name of this replica [host name]",
-    )
-    lease_store: Literal["mongodb", "kubernetes"] = Field(
-        default="mongodb",
-        description="where the leader's lease is stored: mongodb, or kubernetes for a Lease object in this cluster"
-        " [mongodb]",
-    )
-    lease_namespace: str = Field(
-        default="",
-        pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$",
-        description="namespace of the Lease object [the pod's]",
-    )
-    lease_name: str = Field(
-        default="",
-        pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$",
-        description="name of the Lease object, unique for each shard [hascheduler-<shard>]",
-    )
-    service_account_dir: str = Field(
-        default="/var/run/secrets/kubernetes.io/serviceaccount",
-        description="directory of the files token, ca.crt and namespace for the Kubernetes API [where pods have them]",
-    )
-    lease_duration_ms: Milliseconds = _duration(
-        "LEASE_DURATION", "10s", "how long after its last renewal a lease expires"
-    )
-    renew_deadline_ms: Milliseconds = _duration(
-        "RENEW_DEADLINE", "6s", "how long after its last renewal a leader stops deciding"
-    )
-    retry_period_ms: Milliseconds = _duration(
-        "RETRY_PERIOD", "1s", "how often the lease is renewed, or tried by followers"
-    )
-    standstill_after_ms: Milliseconds = _duration(
-        "STANDSTILL_AFTER",
-        "2s",
-        "how long a leader may write nothing before others check its process, and take over early if it does"
-        " not answer; 0: never",
-    )
-    batch_delay_max_ms: Milliseconds = _duration(
-        "BATCH_DELAY_MAX",
-        "20ms",
-        "how long a busy leader may wait to batch changes; less starts jobs sooner and costs more CPU; 0: it"
-        " never waits",
-    )
-    rebalance_after_ms: Milliseconds = _duration(
-        "REBALANCE_AFTER",
-        "30s",
-        "with several shards: how long a replica must be ready before it takes over shards that it should"
-        " lead; 0: never",
-    )
-    clock_skew_max_ms: Milliseconds = _duration(
-        "CLOCK_SKEW_MAX", "30s", "how far a replica's clock may differ from MongoDB's and still be used"
-    )
-    heartbeat_interval_ms: Milliseconds = _duration(
-        "HEARTBEAT_INTERVAL", "1s", "how often a processor sends a heartbeat"
-    )
-    heartbeat_timeout_ms: Milliseconds = _duration(
-        "HEARTBEAT_TIMEOUT", "5s", "how long after its last heartbeat a processor counts as dead"
-    )
-    start_timeout_ms: Milliseconds = _duration(
-        "START_TIMEOUT", "5s", "how long after its dispatch a job that has not started is sent again"
-    )
-    startup_patience_ms: Annotated[int, BeforeValidator(_patience)] = _duration(
-        "STARTUP_PATIENCE",
-        _AUTO,
-        "how long a starting process waits for MongoDB to accept it; auto: 1m under a supervisor (Kubernetes,"
-        " a container, systemd), otherwise one try",
-    )
-    job_retention_ms: Milliseconds = _duration("JOB_RETENTION", "7d", "how long finished jobs are kept")
-    journal_retention_ms: Milliseconds = _duration("JOURNAL_RETENTION", "24h", "how long journal entries are kept")
+    replica_id: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9._-]{1,128}$")
+    """unique name of this replica [host name]"""
+    lease_store: Literal["mongodb", "kubernetes"] = "mongodb"
+    """where the leader's lease is stored: mongodb, or kubernetes for a Lease object in this cluster"""
+    lease_namespace: str = Field(default="", pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$")
+    """namespace of the Lease object [the pod's]"""
+    lease_name: str = Field(default="", pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$")
+    """name of the Lease object, unique for each shard [hascheduler-<shard>]"""
+    service_account_dir: str = "/var/run/secrets/kubernetes.io/serviceaccount"
+    """directory of the files token, ca.crt and namespace for the Kubernetes API [where pods have them]"""
+    lease_duration_ms: Milliseconds = _written("10s")
+    """how long after its last renewal a lease expires"""
+    renew_deadline_ms: Milliseconds = _written("6s")
+    """how long after its last renewal a leader stops deciding"""
+    retry_period_ms: Milliseconds = _written("1s")
+    """how often the lease is renewed, or tried by followers"""
+    standstill_after_ms: Milliseconds = _written("2s")
+    """how long a leader may write nothing before others check its process, and take over early if it does not answer;
+    0: never"""
+    batch_delay_max_ms: Milliseconds = _written("20ms")
+    """how long a busy leader may wait to batch changes; less starts jobs sooner and costs more CPU; 0: it never
+    waits"""
+    rebalance_after_ms: Milliseconds = _written("30s")
+    """with several shards: how long a replica must be ready before it takes over shards that it should lead; 0:
+    never"""
+    clock_skew_max_ms: Milliseconds = _written("30s")
+    """how far a replica's clock may differ from MongoDB's and still be used"""
+    heartbeat_interval_ms: Milliseconds = _written("1s")
+    """how often a processor sends a heartbeat"""
+    heartbeat_timeout_ms: Milliseconds = _written("5s")
+    """how long after its last heartbeat a processor counts as dead"""
+    start_timeout_ms: Milliseconds = _written("5s")
+    """how long after its dispatch a job that has not started is sent again"""
+    startup_patience_ms: Annotated[int, BeforeValidator(_patience)] = _written(_AUTO)
+    """how long a starting process waits for MongoDB to accept it; auto: 1m under a supervisor (Kubernetes, a container,
+    systemd), otherwise one try"""
+    job_retention_ms: Milliseconds = _written("7d")
+    """how long finished jobs are kept"""
+    journal_retention_ms: Milliseconds = _written("24h")
+    """how long journal entries are kept"""
 
     policy: Annotated[str, _checked(criteria)] = Field(
         default=DEFAULT_PRESET,
-        description=f"order of jobs: {', '.join(PRESETS)}, or a list of {', '.join(Criterion)}, separated by commas"
-        f" [{DEFAULT_PRESET}]",
+        description=f"order of jobs: {', '.join(PRESETS)}, or a list of {', '.join(Criterion)}, separated by commas",
     )
-    max_pending: Unbounded = Field(
-        default=1_000_000,
-        ge=1,
-        le=100_000_000,
-        description="how many jobs may wait in a shard before more are refused with Retry-After; none: no limit"
-        " [1000000]",
-    )
-    max_dependencies: Unbounded = Field(
-        default=1_000_000,
-        ge=1,
-        le=100_000_000,
-        description="how many dependencies on jobs or batches a shard's jobs may have in all before more are refused"
-        " with Retry-After; none: no limit [1000000]",
-    )
-    tenant_schedules_max: Unbounded = Field(
-        default=10_000,
-        ge=1,
-        le=10_000_000,
-        description="how many schedules a tenant's tokens may create, unless the tenant has max_schedules; none: no"
-        " limit [10000]",
-    )
-    least_interval_ms: Milliseconds = _duration(
-        "LEAST_INTERVAL", "1s", "shortest interval between fires of a schedule created with a tenant's token"
-    )
-    token_processors_max: int = Field(
-        default=1_000,
-        ge=1,
-        le=10_000,
-        description="how many processors tokens of one name may register over HTTP [1000]",
-    )
-    max_concurrency: Unbounded = Field(
-        default=None, ge=1, le=10_000_000, description="how many jobs may run at once in all; none: no limit [none]"
-    )
+    max_pending: Unbounded = Field(default=1_000_000, ge=1, le=100_000_000)
+    """how many jobs may wait in a shard before more are refused with Retry-After; none: no limit"""
+    max_dependencies: Unbounded = Field(default=1_000_000, ge=1, le=100_000_000)
+    """how many dependencies on jobs or batches a shard's jobs may have in all before more are refused with Retry-After;
+    none: no limit"""
+    tenant_schedules_max: Unbounded = Field(default=10_000, ge=1, le=10_000_000)
+    """how many schedules a tenant's tokens may create, unless the tenant has max_schedules; none: no limit"""
+    least_interval_ms: Milliseconds = _written("1s")
+    """shortest interval between fires of a schedule created with a tenant's token"""
+    token_processors_max: int = Field(default=1_000, ge=1, le=10_000)
+    """how many processors tokens of one name may register over HTTP"""
+    max_concurrency: Unbounded = Field(default=None, ge=1, le=10_000_000)
+    """how many jobs may run at once in all; none: no limit"""
     on_demand_bonus_max: Annotated[int | Literal["none"] | None, BeforeValidator(_whole_or_none)] = Field(
         default=None,
         description="most that waiting may add to an on-demand job's score, in milli-points; none: no limit"
         f" [{ON_DEMAND_BONUS_MAX_DEFAULT}; none with affinity]",
     )
-    idle_key_start: IdleKeyStart | None = Field(
-        default=None,
-        description="virtual time at which an idle tenant or fairness key starts again: zero, what it had consumed;"
-        " min, at least the lowest of the others [zero with fair, otherwise min]",
-    )
-    learn_cost: bool = Field(default=True, description="learn the cost of jobs from how long they run [true]")
-    cost_alpha: Annotated[int, BeforeValidator(_thousandths)] = Field(
-        default=300, validate_default=False, description="weight of the newest run in a learned cost, 0 to 1 [0.3]"
-    )
-    idle_ttl_ms: Milliseconds = _duration("IDLE_TTL", "24h", "how long an unused learned cost is kept")
+    idle_key_start: IdleKeyStart | None = None
+    """virtual time at which an idle tenant or fairness key starts again: zero, what it had consumed; min, at least the
+    lowest of the others [zero with fair, otherwise min]"""
+    learn_cost: bool = True
+    """learn the cost of jobs from how long they run"""
+    cost_alpha: Annotated[int, BeforeValidator(_thousandths)] = Field(default=300, validate_default=False)
+    """weight of the newest run in a learned cost, 0 to 1 [0.3]"""
+    idle_ttl_ms: Milliseconds = _written("24h")
+    """how long an unused learned cost is kept"""
 
-    slots: int = Field(default=8, ge=1, le=10_000, description="how many jobs a processor runs at once [8]")
-    resources: Annotated[str, _checked(parse_resources)] = Field(
-        default="", description="resources that a processor's jobs share besides slots, such as cpu=8,gpu=1 [none]"
-    )
-    drain_grace_ms: Milliseconds = _duration(
-        "DRAIN_GRACE", "20s", "how long running jobs may take to end after SIGTERM"
-    )
+    slots: int = Field(default=8, ge=1, le=10_000)
+    """how many jobs a processor runs at once"""
+    resources: Annotated[str, _checked(parse_resources)] = ""
+    """resources that a processor's jobs share besides slots, such as cpu=8,gpu=1"""
+    drain_grace_ms: Milliseconds = _written("20s")
+    """how long running jobs may take to end after SIGTERM"""
 
-    tracing: Literal["none", "otlp"] = Field(
-        default="none", description="otlp: export spans of jobs over OTLP/HTTP, set up by OTEL_… variables [none]"
-    )
-    log_format: Literal["auto", "console", "json"] = Field(
-        default="auto", description="console, json, or auto: console on a terminal [auto]"
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="lowest level that is logged [info]"
-    )
+    tracing: Literal["none", "otlp"] = "none"
+    """otlp: export spans of jobs over OTLP/HTTP, set up by OTEL_… variables"""
+    log_format: Literal["auto", "console", "json"] = "auto"
+    """console, json, or auto: console on a terminal"""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """lowest level that is logged"""
 
     @model_validator(mode="after")
     def _consistent(self) -> "Settings":
@@ -591,14 +496,18 @@ def heartbeat_deadline_ms(settings: Settings) -> int:
 
 def variables() -> list[str]:
     """Return the environment variables of all settings, including those for files of secrets."""
-    fields = [variable(name, field) for name, field in Settings.model_fields.items()]
-    return [*fields, *(f"{PREFIX}{secret}_FILE" for secret in SECRETS)]
+    return [*map(variable, Settings.model_fields), *(f"{PREFIX}{secret}_FILE" for secret in SECRETS)]
 
 
-def variable(name: str, field: FieldInfo) -> str:
-    """Return the environment variable that sets the field."""
-    alias = field.validation_alias
-    return str(alias.choices[0]) if isinstance(alias, AliasChoices) else PREFIX + name.upper()
+def described(field: str) -> tuple[str, str]:
+    """Return what the setting is for, and its default in words."""
+    declared = Settings.model_fields[field]
+    text = " ".join((declared.description or "").split())
+    stated = _STATED_DEFAULT.search(text)
+    if stated is not None:
+        return text[: stated.start()], stated[1]
+    default = declared.default.get_secret_value() if isinstance(declared.default, SecretStr) else declared.default
+    return text, _NONE if default in (None, "") else str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def is_published(secret: str) -> bool:

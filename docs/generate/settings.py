@@ -5,10 +5,9 @@ from pathlib import Path
 
 from docs.generate.markdown import code, head, table
 from hascheduler.cli.environment import READ_ELSEWHERE
-from hascheduler.settings import PREFIX, SECRETS, Settings
+from hascheduler.settings import PREFIX, SECRETS, Settings, described, variable, variables
 
 _ROOT = Path(__file__).parents[2]
-_DEFAULT = re.compile(r" \[(?P<default>[^\[\]]*)\]\Z")
 _INTRO = """\
 Each setting of `hascheduler serve` and `hascheduler processor` is an environment variable and an option of the same
 name (`HASCHEDULER_HTTP_PORT` is `--http-port`); the option wins. Settings are read and checked once, at start: a
@@ -57,14 +56,8 @@ def _section(rows: list[tuple[str, str, str]]) -> list[str]:
 
 
 def _row(name: str) -> tuple[str, str, str]:
-    description = Settings.model_fields[name].description or ""
-    found = _DEFAULT.search(description)
-    assert found, f"the description of {name} does not end with its default in brackets"
-    return code(_variable(name)), found["default"], description[: found.start()]
-
-
-def _variable(field: str) -> str:
-    return PREFIX + field.removesuffix("_ms").upper()
+    text, default = described(name)
+    return code(variable(name)), default, text
 
 
 def _elsewhere() -> list[tuple[str, str]]:
@@ -74,8 +67,7 @@ def _elsewhere() -> list[tuple[str, str]]:
         for path in (_ROOT / "hascheduler").rglob("*.py")
         for name in re.findall(rf"{PREFIX}([A-Z]+(?:_[A-Z]+)*)", path.read_text(encoding="utf-8"))
     }
-    known = {_variable(name).removeprefix(PREFIX) for name in Settings.model_fields}
-    known |= {f"{name}_FILE" for name in SECRETS}
+    known = {name.removeprefix(PREFIX) for name in variables()}
     unexplained = named - known - set(READ_ELSEWHERE)
     assert not unexplained, f"add to READ_ELSEWHERE: {sorted(unexplained)}"
     return [(code(PREFIX + name), text) for name, text in READ_ELSEWHERE.items()]

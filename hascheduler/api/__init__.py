@@ -7,22 +7,7 @@
                                                                              │                      │
              ◄───────────────────── problem+json ◄───────── route_rules ◄────┘     ports ◄ admission ◄┘
 
-==============  =======================================================================================
-room            contents
-==============  =======================================================================================
-`http`          sockets, connections and their limits, strict JSON, problem+json
-`edge`          the entry of every request, which runs the steps of `middleware`
-`middleware`    the steps of every request: metrics, time limit, audit, browsers, tokens
-`routing`       the building blocks of every route: its rules, pages, revisions
-`hot_routes`    the five routes that are called for each job
-`admission`     how many jobs, schedules and workers may be admitted
-`resources`     ``/v1/definitions``, ``lanes``, ``calendars``, ``tenants``, ``tokens``, ``audit``
-`jobs`          ``/v1/jobs``
-`schedules`     ``/v1/schedules``
-`work`          ``/v1/work``, for processors that have neither the broker nor the database
-`ops`           ``/v1/cluster``, ``events``, ``processors``; probes, ``/metrics``, ``/docs``
-`ui`            ``/ui``, the dashboard: its page, its sessions
-==============  =======================================================================================
+Each room begins with what it answers. `hot_routes` are the five routes that are called for each job.
 
 Nothing here owns jobs, schedules or decisions. What must hold: a refused request has written nothing; every refusal is
 problem+json (RFC 9457) and names the field, what is wrong with it and what would be right; no input is a 500; every

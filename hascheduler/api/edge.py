@@ -16,6 +16,7 @@ What must hold: no exception leaves the application. If no response has begun, o
 import asyncio
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from time import perf_counter
 
@@ -75,6 +76,7 @@ class _Answer:
         await self._send(message)
 
 
+@dataclass(eq=False)
 class Edge:
     """The outermost layer of the application.
 
@@ -83,26 +85,16 @@ class Edge:
     admission of ``services`` does.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        services: ApiServices,
-        open_paths: Collection[str],
-        public_pages: Collection[str],
-        *,
-        login: tuple[str, str] | None = None,
-        turned_away: TurnedAway | None = None,
-    ) -> None:
-        self.services = services
-        self._app = app
-        self._turned_away = turned_away
-        self._open_paths = open_paths
-        self._public_pages = public_pages
-        self._login = login
+    app: ASGIApp
+    services: ApiServices
+    open_paths: Collection[str]
+    public_pages: Collection[str]
+    login: tuple[str, str]
+    turned_away: TurnedAway | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         if scope["method"] == "HEAD":
             await _answer_head(self, scope, receive, send)
@@ -169,41 +161,37 @@ class Edge:
 
     async def _judged(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         services: ApiServices = scope["state"][EDGE]
-        auth = services.auth
-        path = scope["path"]
-        is_open = path in self._open_paths or (scope["method"], path) == self._login
-        by_session = not is_open and shows_session(scope, auth)
-        refused = refusal_of(scope, auth, self._public_pages, by_session=by_session)
-        if refused is None and not auth.pages.enabled and is_page_path(path):
-            refused = problem(
-                HTTPStatus.NOT_FOUND, "no-such-route", "the dashboard is disabled at this replica (the setting UI)"
-            )
-        if refused is not None:
-            await refused(scope, receive, answer.send)
-            return
-        if not is_open:
-            try:
-                caller = identified(scope, auth, services.view, services.clock)
-            except ProblemError as error:
-                unknown = problem(error.status_code, error.kind, error.detail, headers=error.headers)
-                await unknown(scope, receive, answer.send)
-                return
-            scope["state"]["caller"] = caller
-        if path in UNCOUNTED:
-            await self._app(scope, receive, answer.send)
+        refused = self._refusal(scope, services)
+        if refused is not None or scope["path"] in UNCOUNTED:
+            await (refused or self.app)(scope, receive, answer.send)
             return
         try:
             holding = scope["state"][HOLDING] = _place_in_flight(scope, services)
         except NoRoom as full:
-            headers = {**(full.headers or {}), "Connection": "close"}  # the rest of the body will not be read
-            refused = problem(full.status_code, full.kind, full.detail, headers=headers)
-            await _unaudited(refused, scope)(scope, receive, answer.send)
+            full_up = full.response(Connection="close")  # the rest of the body will not be read
+            await _unaudited(full_up, scope)(scope, receive, answer.send)
             return
         try:
-            overloaded = overload_of(scope, self._turned_away or services.admission.turned_away)
-            await (_unaudited(overloaded, scope) if overloaded else self._app)(scope, receive, answer.send)
+            overloaded = overload_of(scope, self.turned_away or services.admission.turned_away)
+            await (_unaudited(overloaded, scope) if overloaded else self.app)(scope, receive, answer.send)
         finally:
             holding.release()
+
+    def _refusal(self, scope: Scope, services: ApiServices) -> Response | None:
+        """Return the refusal of a request; None if it may go on, with its caller in the scope if it needs one."""
+        auth, path = services.auth, scope["path"]
+        is_open = path in self.open_paths or (scope["method"], path) == self.login
+        by_session = not is_open and shows_session(scope, auth)
+        refused = refusal_of(scope, auth, self.public_pages, by_session=by_session)
+        if refused is None and not auth.pages.enabled and is_page_path(path):
+            detail = "the dashboard is disabled at this replica (the setting UI)"
+            refused = problem(HTTPStatus.NOT_FOUND, "no-such-route", detail)
+        if refused is None and not is_open:
+            try:
+                scope["state"]["caller"] = identified(scope, auth, services.view, services.clock)
+            except ProblemError as error:
+                refused = error.response()
+        return refused
 
 
 def _place_in_flight(scope: Scope, services: ApiServices) -> Holding:

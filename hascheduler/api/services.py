@@ -2,7 +2,7 @@
 
 They come with each request, in ``scope["state"]``: the edge puts in those of its deployment, and a layer between the
 edge and the routes may put in others, in a copy of the state. So one set of routes serves several schedulers. Their
-limits, metrics, logins, tokens, auth and audit must be the same objects, as those belong to the process.
+`SharedServices` must be the same objects.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -19,7 +19,7 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.http.limits import Limits, limits
 from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.routing.long_poll import SharedLoad, SharedWaits
+from hascheduler.api.routing.long_poll import SharedWaits
 from hascheduler.api.routing.recent_reads import RecentReads
 from hascheduler.ports import (
     AuditStore,
@@ -44,8 +44,26 @@ from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 
-@dataclass(frozen=True, slots=True)
-class ApiServices:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedServices:
+    """The collaborators that belong to the process, so that all its shards share them."""
+
+    clock: Clock
+    auth: AuthConfig
+    tokens: TokenStore
+    audit: AuditStore
+    audit_writer: AuditWriter
+    schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
+    metrics: HttpMetrics = field(default_factory=HttpMetrics)
+    tracer: Tracer = NO_TRACING
+    limits: Limits = field(default_factory=limits)
+    logins: Logins = field(default_factory=Logins)
+    health: Health | None = None
+    """The health of the process; None stands for the health of the replica that `ApiServices.view` belongs to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServices(SharedServices):
     """The collaborators of the routes that answer one request.
 
     ``new_id`` returns ids that never repeat and that sort by time, ``new_job_id`` the id of a job of the given tenant.
@@ -62,24 +80,13 @@ class ApiServices:
     verdicts: VerdictStore
     view: ClusterView
     events: EventFeed
-    clock: Clock
     new_id: Callable[[], str]
     new_job_id: Callable[[str], str]
-    auth: AuthConfig
-    tokens: TokenStore
-    audit: AuditStore
-    audit_writer: AuditWriter
     work: WorkStore
     work_terms: WorkTerms
     registrations: WorkerRegistrations
     failovers: FailoverStore
-    schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
-    metrics: HttpMetrics = field(default_factory=HttpMetrics)
-    tracer: Tracer = NO_TRACING
-    limits: Limits = field(default_factory=limits)
-    load: SharedLoad = field(default_factory=SharedLoad)
     waits: SharedWaits = field(default_factory=SharedWaits)
-    logins: Logins = field(default_factory=Logins)
     replicas_expected: int = 0
     """How many replicas should be alive; 0: as many as were alive within the last hour."""
     recent: RecentReads = field(default_factory=RecentReads)
@@ -88,8 +95,6 @@ class ApiServices:
 
     Then jobs may depend only on jobs of their own tenant, and processors that are unknown here may be known there.
     """
-    health: Health | None = None
-    """The health of the process; None stands for the health of the replica that ``view`` belongs to."""
     tenants_in: Callable[[int], Awaitable[Collection[str]]] | None = None
     """Read the tenants of a partition that have any document here; None if all tenants are here."""
     peer_key: bytes | None = None

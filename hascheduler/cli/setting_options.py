@@ -5,10 +5,9 @@ from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 import typer
-from pydantic.fields import FieldInfo
 
 from hascheduler.cli.options import Command, keyword, with_parameters
-from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
+from hascheduler.settings import PREFIX, SECRETS, Settings, described, read_settings, variable
 
 _SETTINGS_HELP = (
     "Each setting is an option and an environment variable, with its default in brackets; the option takes"
@@ -26,7 +25,7 @@ def with_settings(command: Command, names: Collection[str] = (), *, first: Seque
     fields = {name: field for name, field in Settings.model_fields.items() if not names or name in names}
     fields = {name: fields[name] for name in (*first, *fields)}
     own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "settings"]
-    options = [_option(name, field) for name, field in fields.items()]
+    options = [_option(name, field.annotation) for name, field in fields.items()]
 
     def run(**values: Any) -> Any:
         overrides = {name: values.pop(name) for name in fields}
@@ -48,13 +47,14 @@ def _require_uri(settings: Settings) -> None:
         require_uri(uri, "HASCHEDULER_SHARD_MONGODB_URIS")
 
 
-def _option(name: str, field: FieldInfo) -> inspect.Parameter:
-    flag = "--" + variable(name, field).removeprefix(PREFIX).lower().replace("_", "-")
+def _option(name: str, annotation: object) -> inspect.Parameter:
+    flag = "--" + variable(name).removeprefix(PREFIX).lower().replace("_", "-")
     # Texts, not numbers: the settings check them, and their errors are the same as for a variable.
-    kind, flags = (bool, f"{flag}/--no-{flag[2:]}") if field.annotation is bool else (str, flag)
+    kind, flags = (bool, f"{flag}/--no-{flag[2:]}") if annotation is bool else (str, flag)
+    text, default = described(name)
     option = typer.Option(
         flags,
-        help=f"{variable(name, field)}: {field.description}",
+        help=f"{variable(name)}: {text} [{default}]",
         show_default=False,
         metavar=None if kind is bool else "VALUE",
     )

@@ -103,10 +103,13 @@ class ReplicaResponse(Answer):
     alive: bool
 
 
-class PauseResponse(Answer):
+class DrainedResponse(Answer):
     since: datetime
     by: str
     because: str | None
+
+
+class PauseResponse(DrainedResponse):
     schedules_only: bool
 
 
@@ -195,12 +198,6 @@ class ClusterResponse(Answer):
     health: HealthResponse | None
 
 
-class DrainedResponse(Answer):
-    since: datetime
-    by: str
-    because: str | None
-
-
 class DrainResponse(Answer):
     name: str
     drained: DrainedResponse | None
@@ -225,11 +222,14 @@ class ClockChangeResponse(Answer):
     fires: tuple[FireResponse, ...]
 
 
-class EditPreviewResponse(Answer):
+class PreviewResponse(Answer):
     fires: tuple[FireResponse, ...]
     clock_changes: tuple[ClockChangeResponse, ...]
     timezone: str
     warnings: tuple[str, ...]
+
+
+class EditPreviewResponse(PreviewResponse):
     added: tuple[FireResponse, ...]
     removed: tuple[FireResponse, ...]
     until: datetime
@@ -397,7 +397,7 @@ class JobRetryResponse(Answer):
 Role = Literal["viewer", "submitter", "operator", "admin", "worker"]
 
 
-class NewTokenResponse(Answer):
+class TokenResponse(Answer):
     id: str
     name: str
     role: Role
@@ -407,19 +407,15 @@ class NewTokenResponse(Answer):
     expires_at: datetime | None
     expired: bool
     session: bool
+
+
+class NewTokenResponse(TokenResponse):
     token: str
 
 
 class PausedResponse(Answer):
     paused: PauseResponse | None
     resumed: PauseResponse | None
-
-
-class PreviewResponse(Answer):
-    fires: tuple[FireResponse, ...]
-    clock_changes: tuple[ClockChangeResponse, ...]
-    timezone: str
-    warnings: tuple[str, ...]
 
 
 class RestResponse(Answer):
@@ -443,10 +439,7 @@ class ProcessorResponse(Answer):
     rest: RestResponse | None
 
 
-class DrainedNameResponse(Answer):
-    since: datetime
-    by: str
-    because: str | None
+class DrainedNameResponse(DrainedResponse):
     name: str
 
 
@@ -513,44 +506,7 @@ class CalendarUseResponse(Answer):
     timezone: str | None
 
 
-class CronResponse(Answer):
-    type: Literal["cron"]
-    expression: str
-    timezone: str
-    jitter: timedelta
-    start_at: datetime | None
-    end_at: datetime | None
-    max_fires: int | None
-    exclude: tuple[WindowResponse, ...]
-    calendars: CalendarUseResponse | None
-
-
-class IntervalResponse(Answer):
-    type: Literal["interval"]
-    every: timedelta
-    anchor: datetime
-    jitter: timedelta
-    start_at: datetime | None
-    end_at: datetime | None
-    max_fires: int | None
-    exclude: tuple[WindowResponse, ...]
-    calendars: CalendarUseResponse | None
-
-
-class TimesResponse(Answer):
-    type: Literal["times"]
-    at: tuple[datetime, ...]
-    jitter: timedelta
-    start_at: datetime | None
-    end_at: datetime | None
-    max_fires: int | None
-    exclude: tuple[WindowResponse, ...]
-    calendars: CalendarUseResponse | None
-
-
-class OnceResponse(Answer):
-    type: Literal["once"]
-    at: datetime
+class TriggerBounds(Answer):
     jitter: timedelta
     start_at: datetime | None
     end_at: datetime | None
@@ -565,10 +521,28 @@ class CronPartResponse(Answer):
     timezone: str
 
 
+class CronResponse(TriggerBounds, CronPartResponse):
+    pass
+
+
 class IntervalPartResponse(Answer):
     type: Literal["interval"]
     every: timedelta
     anchor: datetime
+
+
+class IntervalResponse(TriggerBounds, IntervalPartResponse):
+    pass
+
+
+class TimesResponse(TriggerBounds):
+    type: Literal["times"]
+    at: tuple[datetime, ...]
+
+
+class OnceResponse(TriggerBounds):
+    type: Literal["once"]
+    at: datetime
 
 
 class TimesPartResponse(Answer):
@@ -581,15 +555,9 @@ class OncePartResponse(Answer):
     at: datetime
 
 
-class AnyResponse(Answer):
+class AnyResponse(TriggerBounds):
     type: Literal["any"]
     of: tuple[CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse, ...]
-    jitter: timedelta
-    start_at: datetime | None
-    end_at: datetime | None
-    max_fires: int | None
-    exclude: tuple[WindowResponse, ...]
-    calendars: CalendarUseResponse | None
 
 
 CatchUp = Literal["none", "latest", "all"]
@@ -618,18 +586,7 @@ class TemplateResponse(Answer):
     render: bool
 
 
-class GraphJobResponse(Answer):
-    definition: str
-    payload: Json
-    priority: int
-    tenant: str
-    fairness_key: str
-    lane: str
-    mode: Literal["queued", "on_demand"]
-    resources: Mapping[str, int] | None
-    target: str
-    expires_in: timedelta | None
-    render: bool
+class GraphJobResponse(TemplateResponse):
     ref: str
     depends_on: tuple[str, ...]
 
@@ -674,12 +631,12 @@ Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paus
 
 
 class ScheduleVerdictResponse(Answer):
-    schedule: str
     verdict: Verdict
     nominal_at: datetime
     through_at: datetime
     count: int
     because_of: str | None
+    schedule: str
     decided_at: datetime
 
 
@@ -751,26 +708,14 @@ class TimelineResponse(Answer):
     next: str | None
 
 
-class TokenResponse(Answer):
-    id: str
-    name: str
-    role: Role
-    tenant: str
-    created_at: datetime
-    created_by: str
-    expires_at: datetime | None
-    expired: bool
-    session: bool
-
-
 class VerdictResponse(Answer):
     verdict: Verdict
     nominal_at: datetime
     through_at: datetime
     count: int
+    because_of: str | None
     job: str | None
     job_state: JobState | None
-    because_of: str | None
     into: str | None
 
 

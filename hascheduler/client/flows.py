@@ -184,6 +184,9 @@ def _wait_for_batch(
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
+_SUMMED = ("changed", "asked_to_stop", "refused")
+
+
 def change_where(what: str, which: JobChange | ScheduleChange, *, key: str | None = None, **more: Any) -> Flow[Changed]:
     """Repeat a change until it is complete, as each request does only a part; ``progress`` gets the total so far."""
     filter: dict[str, Any] = {**which}
@@ -197,19 +200,11 @@ def change_where(what: str, which: JobChange | ScheduleChange, *, key: str | Non
         answer: Changed = yield requests.asked(
             Changed.read, "POST", f"/v1/{what}", body={**body, **after}, more_s=requests.MANY_S, **repeated
         )
-        total = (
-            answer
-            if total is None
-            else replace(
-                answer,
-                matched=total.matched,
-                exact=total.exact,
-                changed=total.changed + answer.changed,
-                asked_to_stop=total.asked_to_stop + answer.asked_to_stop,
-                refused=total.refused + answer.refused,
-                error=answer.error or total.error,
-            )
-        )
+        if total is not None:
+            summed = {name: getattr(total, name) + getattr(answer, name) for name in _SUMMED}
+            error = answer.error or total.error
+            answer = replace(answer, matched=total.matched, exact=total.exact, error=error, **summed)
+        total = answer
         if total.complete:
             return total
         hear(total)

@@ -32,7 +32,7 @@ class MisfireBody(TypedDict):
 Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
 
 
-class GraphJobBody(TypedDict):
+class TemplateBody(TypedDict):
     definition: str
     payload: NotRequired[Json | None]
     priority: NotRequired[int | None]
@@ -44,6 +44,9 @@ class GraphJobBody(TypedDict):
     target: NotRequired[str | None]
     expires_in: NotRequired[str | float | None]
     render: NotRequired[bool | None]
+
+
+class GraphJobBody(TemplateBody):
     ref: str
     depends_on: NotRequired[Sequence[str] | None]
 
@@ -83,9 +86,7 @@ CalendarUseBody = TypedDict(
 )
 
 
-class AnyBody(TypedDict):
-    type: Literal["any"]
-    of: Sequence[CronPart | IntervalPart | TimesPart | OncePart]
+class TriggerBounds(TypedDict):
     jitter: NotRequired[str | float | None]
     start_at: NotRequired[str | None]
     end_at: NotRequired[str | None]
@@ -94,14 +95,17 @@ class AnyBody(TypedDict):
     calendars: NotRequired[CalendarUseBody | None]
 
 
+class AnyBody(TriggerBounds):
+    type: Literal["any"]
+    of: Sequence[CronPart | IntervalPart | TimesPart | OncePart]
+
+
 class AttemptName(TypedDict):
     job: str
     attempt: int
 
 
-class BatchJob(TypedDict):
-    definition: str
-    payload: NotRequired[Json | None]
+class JobOptions(TypedDict):
     priority: NotRequired[int | None]
     tenant: NotRequired[str | None]
     fairness_key: NotRequired[str | None]
@@ -114,20 +118,17 @@ class BatchJob(TypedDict):
     expires_at: NotRequired[datetime | str | None]
     depends_on: NotRequired[Sequence[str] | None]
     on_dependency_failure: NotRequired[Literal["fail", "ignore"] | None]
+
+
+class BatchJob(JobOptions):
+    definition: str
+    payload: NotRequired[Json | None]
     ref: NotRequired[str | None]
     idempotency_key: NotRequired[str | None]
 
 
-class CronBody(TypedDict):
-    type: Literal["cron"]
-    expression: str
-    timezone: NotRequired[str | None]
-    jitter: NotRequired[str | float | None]
-    start_at: NotRequired[str | None]
-    end_at: NotRequired[str | None]
-    max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody] | None]
-    calendars: NotRequired[CalendarUseBody | None]
+class CronBody(TriggerBounds, CronPart):
+    pass
 
 
 EventType = Literal[
@@ -145,27 +146,13 @@ EventType = Literal[
 ]
 
 
-class IntervalBody(TypedDict):
-    type: Literal["interval"]
-    every: str | float
-    anchor: NotRequired[str | None]
-    jitter: NotRequired[str | float | None]
-    start_at: NotRequired[str | None]
-    end_at: NotRequired[str | None]
-    max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody] | None]
-    calendars: NotRequired[CalendarUseBody | None]
+class IntervalBody(TriggerBounds, IntervalPart):
+    pass
 
 
-class OnceBody(TypedDict):
+class OnceBody(TriggerBounds):
     type: Literal["once"]
     at: str
-    jitter: NotRequired[str | float | None]
-    start_at: NotRequired[str | None]
-    end_at: NotRequired[str | None]
-    max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody] | None]
-    calendars: NotRequired[CalendarUseBody | None]
 
 
 class RegisterBody(TypedDict):
@@ -185,29 +172,9 @@ class Report(TypedDict):
 Role = Literal["viewer", "submitter", "operator", "admin", "worker"]
 
 
-class TemplateBody(TypedDict):
-    definition: str
-    payload: NotRequired[Json | None]
-    priority: NotRequired[int | None]
-    tenant: NotRequired[str | None]
-    fairness_key: NotRequired[str | None]
-    lane: NotRequired[str | None]
-    mode: NotRequired[Literal["queued", "on_demand"] | None]
-    resources: NotRequired[Mapping[str, Json] | None]
-    target: NotRequired[str | None]
-    expires_in: NotRequired[str | float | None]
-    render: NotRequired[bool | None]
-
-
-class TimesBody(TypedDict):
+class TimesBody(TriggerBounds):
     type: Literal["times"]
     at: Sequence[str]
-    jitter: NotRequired[str | float | None]
-    start_at: NotRequired[str | None]
-    end_at: NotRequired[str | None]
-    max_fires: NotRequired[int | None]
-    exclude: NotRequired[Sequence[WindowBody] | None]
-    calendars: NotRequired[CalendarUseBody | None]
 
 
 class TriggerNowBody(TypedDict):
@@ -215,22 +182,7 @@ class TriggerNowBody(TypedDict):
     payload: NotRequired[Json | None]
 
 
-class JobOptions(TypedDict):
-    priority: NotRequired[int | None]
-    tenant: NotRequired[str | None]
-    fairness_key: NotRequired[str | None]
-    lane: NotRequired[str | None]
-    mode: NotRequired[Literal["queued", "on_demand"] | None]
-    resources: NotRequired[Mapping[str, Json] | None]
-    target: NotRequired[str | None]
-    labels: NotRequired[Mapping[str, Json] | None]
-    not_before: NotRequired[datetime | str | None]
-    expires_at: NotRequired[datetime | str | None]
-    depends_on: NotRequired[Sequence[str] | None]
-    on_dependency_failure: NotRequired[Literal["fail", "ignore"] | None]
-
-
-class JobListFilter(TypedDict):
+class JobAttributes(TypedDict):
     definition: NotRequired[str | None]
     schedule: NotRequired[str | None]
     tenant: NotRequired[str | None]
@@ -241,52 +193,23 @@ class JobListFilter(TypedDict):
     until: NotRequired[datetime | str | None]
     error: NotRequired[str | None]
     failed_since: NotRequired[datetime | str | None]
+
+
+class JobErrorFilter(JobAttributes):
     labels: NotRequired[Mapping[str, str] | Sequence[str]]
+
+
+class JobListFilter(JobErrorFilter):
     state: NotRequired[JobState | str | Sequence[JobState | str] | None]
     ended_before: NotRequired[datetime | str | None]
     unschedulable: NotRequired[bool]
 
 
-class JobErrorFilter(TypedDict):
-    definition: NotRequired[str | None]
-    schedule: NotRequired[str | None]
-    tenant: NotRequired[str | None]
-    batch: NotRequired[str | None]
-    target: NotRequired[str | None]
-    id: NotRequired[str | None]
-    since: NotRequired[datetime | str | None]
-    until: NotRequired[datetime | str | None]
-    error: NotRequired[str | None]
-    failed_since: NotRequired[datetime | str | None]
-    labels: NotRequired[Mapping[str, str] | Sequence[str]]
-
-
-class JobChangeFilter(TypedDict):
-    definition: NotRequired[str | None]
-    schedule: NotRequired[str | None]
-    tenant: NotRequired[str | None]
-    batch: NotRequired[str | None]
-    target: NotRequired[str | None]
-    id: NotRequired[str | None]
-    since: NotRequired[datetime | str | None]
-    until: NotRequired[datetime | str | None]
-    error: NotRequired[str | None]
-    failed_since: NotRequired[datetime | str | None]
+class JobChangeFilter(JobAttributes):
     labels: NotRequired[Mapping[str, Json] | None]
     state: NotRequired[JobState | str | None]
     ended_before: NotRequired[datetime | str | None]
     unschedulable: NotRequired[bool | None]
-
-
-class ScheduleListFilter(TypedDict):
-    sort: NotRequired[ScheduleSort]
-    text: NotRequired[str | None]
-    state: NotRequired[ScheduleState | Sequence[ScheduleState] | None]
-    verdict: NotRequired[Verdict | Sequence[Verdict] | None]
-    tenant: NotRequired[str | None]
-    ahead: NotRequired[bool]
-    failing: NotRequired[bool]
-    late: NotRequired[bool]
 
 
 class ScheduleCountFilter(TypedDict):
@@ -297,6 +220,10 @@ class ScheduleCountFilter(TypedDict):
     ahead: NotRequired[bool]
     failing: NotRequired[bool]
     late: NotRequired[bool]
+
+
+class ScheduleListFilter(ScheduleCountFilter):
+    sort: NotRequired[ScheduleSort]
 
 
 class ScheduleChangeFilter(TypedDict):

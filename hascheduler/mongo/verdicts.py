@@ -12,7 +12,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from pymongo import DESCENDING
+from pymongo import ASCENDING, DESCENDING
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
@@ -20,7 +20,7 @@ from hascheduler.model.documents.job import decode_job_state
 from hascheduler.model.documents.verdict import decode_verdict, verdict_id
 from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.values.fields import instant_or_none, integer, is_integer
-from hascheduler.model.values.instants import WallMs
+from hascheduler.model.values.instants import LATEST_MS, WallMs
 from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun, is_unstorable
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
@@ -103,7 +103,13 @@ class MongoVerdictStore:
         newest_first = merge(fired, recorded, key=lambda record: record.run.first_ms, reverse=True)
         return list(islice(newest_first, limit))
 
-    async def _fired(self, schedule: ScheduleId, after_ms: int, before_ms: int, limit: int) -> Sequence[VerdictRecord]:
+    async def first_fired(self, schedule: ScheduleId, after_ms: WallMs) -> WallMs | None:
+        fired = await self._fired(schedule, after_ms, LATEST_MS, 1, ASCENDING)
+        return fired[0].run.first_ms if fired else None
+
+    async def _fired(
+        self, schedule: ScheduleId, after_ms: int, before_ms: int, limit: int, order: int = DESCENDING
+    ) -> Sequence[VerdictRecord]:
         # Only the last job of a graph: the ids of the others continue after the time.
         between = {
             "$gt": fire_job_id(schedule.name, after_ms),
@@ -113,7 +119,7 @@ class MongoVerdictStore:
         with faults("read the fired jobs"):
             documents = await (
                 self._jobs.find({"_id": between, **made_by(schedule)}, _OF_A_FIRE)
-                .sort("_id", DESCENDING)
+                .sort("_id", order)
                 .limit(limit)
                 .to_list(None)
             )

@@ -127,6 +127,9 @@ class VerdictStore(Protocol):
         their own records; both are kept for the retention time. An unstorable time that has a job after all has fired.
         """
 
+    async def first_fired(self, schedule: ScheduleId, after_ms: WallMs) -> WallMs | None:
+        """Return the first nominal time after the instant that fired and has its job; None if there is none."""
+
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
         """Return at most ``limit`` that did not fire, of all schedules, newest decision first, then by descending id.
 

@@ -135,8 +135,6 @@ class CalendarBody(Part):
     exclude: DayList = Field(default=NO_DAYS, examples=[["2030-12-24/2031-01-01", "--05-01"]])
     """Days of `weekdays` to leave out, written as in `include`; at most 1000, default none"""
     owner: Owner = None
-    """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
-    owner has to take it over; null: no owner"""
 
 
 class Calendar(CalendarBody, Noun):

@@ -114,8 +114,6 @@ class DefinitionBody(StartLimits):
     """The definition of a job that is submitted when a job of this one fails for good, with the failed job's id and
     error as its payload; null: no job"""
     owner: Owner = None
-    """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
-    owner has to take it over; null: no owner"""
 
     def check_request(self, given: Mapping[str, Any]) -> None:
         if self.timeout_ms and self.total_timeout_ms and self.timeout_ms > self.total_timeout_ms:

@@ -93,8 +93,6 @@ class LaneBody(Part):
     """The order of the lane's own jobs, if the deployment's policy begins with `lane`: a preset or a list of
     criteria; null: the deployment's policy"""
     owner: Owner = None
-    """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
-    owner has to take it over; null: no owner"""
 
 
 class Lane(LaneBody, Noun):

@@ -152,7 +152,14 @@ class Part(BaseModel):
         return form
 
 
-Owner = Annotated[Name | None, Field(examples=["team-a"])]
+Owner = Annotated[
+    Name | None,
+    Field(
+        description="The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and "
+        "another owner has to take it over; null: no owner",
+        examples=["team-a"],
+    ),
+]
 
 
 class Noun(Part):

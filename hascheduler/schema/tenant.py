@@ -29,8 +29,6 @@ class TenantBody(RunningLimit):
     fire_rate: RateLimit | None = Field(default=None, examples=[{"count": 600, "per": "1m"}])
     """How fast all its schedules together fire; times beyond the rate are throttled; null: no limit"""
     owner: Owner = None
-    """The owner of the `hascheduler apply` that wrote it: `--prune` deletes it for this owner only, and another
-    owner has to take it over; null: no owner"""
 
 
 class Tenant(TenantBody, Noun):

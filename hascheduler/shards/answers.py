@@ -51,12 +51,13 @@ def own_request(scope: Scope, method: str, path: str, query: str = "", *, caller
     return {**scope, **asked, "query_string": query.encode(), "headers": headers, "state": state}
 
 
-async def _stay() -> Message:
+async def stay() -> Message:
+    """Wait forever, as for a client that never leaves."""
     await asyncio.Event().wait()
     raise AssertionError("an event that is never set")
 
 
-def replayed(body: bytes = b"", receive: Receive = _stay) -> Receive:
+def replayed(body: bytes = b"", receive: Receive = stay) -> Receive:
     """Return a `Receive` of ``body`` and then of the client's leaving, for which several shards may wait.
 
     Without ``receive`` the client never leaves, as in an own request.
@@ -194,7 +195,7 @@ def merged(combine: Callable[[Layout, Sequence[Body], Scope], Body]) -> Merge:
 _PATIENCE_S = 5.0
 _QUARANTINE_MAX = 100
 _OF_ROW = ("leader", "unready_reason", "stream_lag_ms", "journal_seq")
-_READ = frozenset({*_OF_ROW, "leading", "replicas", "counts", "findings", "mirrors_differ", "quarantine"})
+_READ = frozenset({*_OF_ROW, "leading", "replicas", "counts", "findings", "mirrors_differ", "quarantine", "health"})
 _UNANSWERED = "no replica that hosts it answers"
 _NO_LEADER_OF_SHARD = {"severity": "page", "rule": "leader", "runbook": "HaschedulerShardWithoutLeader"}
 _LIVE = ("pending", "dispatched", "running")
@@ -293,31 +294,27 @@ def picture_as_one(names: Sequence[str], answers: Sequence[Body | None]) -> Body
 
 
 def _numbers(answers: Sequence[Body]) -> Body:
-    waits = [each.get("oldest_wait_ms") for each in answers]
+    waits = [each["oldest_wait_ms"] for each in answers]
     return {
         **{name: sum(each[name] for each in answers) for name in _LIVE},
         "oldest_wait_ms": max((wait_ms for wait_ms in waits if wait_ms is not None), default=None),
-        "per_minute": sums(each.get("per_minute", {}) for each in answers),  # a shard of an older release sends none
+        "per_minute": sums(each["per_minute"] for each in answers),
     }
 
 
-def _health(names: Sequence[str], own: Sequence[Body | None]) -> Body | None:
+def _health(names: Sequence[str], own: Sequence[Body | None]) -> Body:
     """Return the verdict on all shards: each problem once, those of other shards than the home with the shard's name.
 
-    None if the home runs an older release.
+    Raise `KeyError` if the home does not answer.
     """
-    home: Body | None = (own[0] or {}).get("health")
-    if home is None:
-        return None
+    home: Body = (own[0] or {})["health"]
     problems: dict[str, Body] = {}
     unchecked: list[Body] = []
-    healths = [each and each.get("health") for each in own]
-    for index, (name, each, health) in enumerate(zip(names, own, healths, strict=True)):
-        if each is None:
+    healths = [each and each["health"] for each in own]
+    for index, (name, health) in enumerate(zip(names, healths, strict=True)):
+        if health is None:
             text = f"No replica that hosts shard {name} answers: its jobs and schedules are not shown."
             problems[text] = {"evidence": None, "since": None, "link": None, **_NO_LEADER_OF_SHARD, "text": text}
-        elif health is None:
-            unchecked.append({"rule": f"Shard {name}", "reason": "its replica runs an older release"})
         else:
             of_shard = f" (shard {name})" if index else ""
             unchecked += [{**one, "rule": one["rule"] + of_shard} for one in health["unchecked"]]

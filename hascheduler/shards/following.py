@@ -18,7 +18,7 @@ from hascheduler.api.middleware.overload import EVENTS_S_MAX
 from hascheduler.api.ops.events import MEDIA_TYPE, send_piece
 from hascheduler.api.routing.long_poll import until_left
 from hascheduler.api.services import ApiServices
-from hascheduler.shards.answers import named, refusal_in
+from hascheduler.shards.answers import named, refusal_in, stay
 from hascheduler.shards.peers import Place, WholeAnswer
 
 _HEADERS = (
@@ -108,7 +108,7 @@ class FollowedShard:
 
         with suppress(TimeoutError, ConnectionAbortedError, ValueError):
             async with asyncio.timeout(_SILENT_S_MAX) as limit:
-                await self.place.ask({**self.scope, "query_string": urlencode(query).encode()}, _never, take)
+                await self.place.ask({**self.scope, "query_string": urlencode(query).encode()}, stay, take)
         return None if answer.status == HTTPStatus.OK else named(answer, self.place.name)
 
     def _pieces_in(self, more: bytes) -> Iterator[Piece]:
@@ -120,12 +120,6 @@ class FollowedShard:
             fields = dict(line.split(b": ", 1) for line in lines)
             id, type = fields.get(b"id", b"").decode(), fields.get(b"event", b"").decode()
             yield Piece(id, type, fields.get(b"data", b""), text + b"\n\n")
-
-
-async def _never() -> Message:
-    """Wait forever: when the client leaves, everything is cancelled."""
-    await asyncio.get_running_loop().create_future()
-    raise AssertionError("a future that is never set")
 
 
 Pieces = Callable[[Sequence[FollowedShard], asyncio.Event], AsyncGenerator[bytes, None]]

@@ -17,7 +17,7 @@ from starlette.types import Scope
 from hascheduler.api.jobs.errors import GROUPS_MAX
 from hascheduler.api.ops.cluster import FailoversQuery
 from hascheduler.api.routing.queries import NewestFirstQuery, PageQuery, place_text
-from hascheduler.api.schedules.sorting import ScheduleSort, cursor_of, place_of, trouble
+from hascheduler.api.schedules.selection import ScheduleSort, cursor_of, place_of, trouble
 from hascheduler.api.schedules.timeline import TimelineQuery, shown_load
 from hascheduler.dispatch.schedules.load_ahead import Load, LoadAhead
 from hascheduler.model.documents.verdict import verdict_id

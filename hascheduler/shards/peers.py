@@ -176,8 +176,7 @@ class Peers:
                 held.enter_context(holding_of(scope).hold_open("forwarded"))
                 body = await _body_of(scope, receive)
             except ProblemError as refused:  # not raised: several shards may be asked at once
-                answer = problem(refused.status_code, refused.kind, refused.detail, headers=refused.headers)
-                await answer(scope, receive, send)
+                await refused.response()(scope, receive, send)
                 return
             found = await until_left(self._first_answer(shard, scope, body), receive, is_over)
             if isinstance(found, httpx2.Response):

@@ -33,7 +33,7 @@ core has the new parts once all replicas know all shards, so the excess only shr
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -107,45 +107,38 @@ class MongoTurnStore:
         return done.matched_count == 1
 
 
+@dataclass(eq=False)
 class CapTurns:
     """Owner of when the shards that this process leads got their caps.
 
     ``holds`` are the stores of ``shards``, in their order; ``hosted`` returns the replicas of those hosted now.
     """
 
-    def __init__(
-        self,
-        turns: MongoTurnStore,
-        shards: Sequence[str],
-        holds: Sequence[HoldStore],
-        hosted: Callable[[], Sequence[Replica]],
-        clock: Clock,
-    ) -> None:
-        self._turns = turns
-        self._shards = tuple(shards)
-        self._holds = dict(zip(shards, holds, strict=True))
-        self._hosted = hosted
-        self._clock = clock
-        self._since: dict[str, tuple[int, int]] = {}
+    turns: MongoTurnStore
+    shards: Sequence[str]
+    holds: Sequence[HoldStore]
+    hosted: Callable[[], Sequence[Replica]]
+    clock: Clock
+    _since: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         await repeat(self.turn, lambda: _TURN_S, "turns_delayed")
 
     async def turn(self) -> None:
         """Take the next step of each cap; raise an error of one shard once all others had their turn."""
-        led = {replica.scheduler: replica for replica in self._hosted() if replica.view.leading}
+        led = {replica.scheduler: replica for replica in self.hosted() if replica.view.leading}
         if not led:
             return
         short = {name: frozenset(replica.short_of()) for name, replica in led.items()}
-        turns = {each.key: each for each in await self._turns.read(frozenset().union(*short.values()), led)}
+        turns = {each.key: each for each in await self.turns.read(frozenset().union(*short.values()), led)}
         self._since = {key: since for key, since in self._since.items() if key in turns}
         failed: WorldError | None = None
         for name, replica in led.items():
             try:
                 for key in short[name]:
-                    turn = turns.get(key) or CapTurn(key, 0, self._shards[0])
+                    turn = turns.get(key) or CapTurn(key, 0, self.shards[0])
                     if name != turn.owner and name not in turn.wanted:
-                        await self._turns.want(key, name, self._shards[0])
+                        await self.turns.want(key, name, self.shards[0])
                 for turn in turns.values():
                     if name == turn.owner:
                         await self._step(turn, replica.nouns(Stored.HOLDS).get(turn.key), short[name])
@@ -156,25 +149,25 @@ class CapTurns:
 
     async def _step(self, turn: CapTurn, hold: Hold | None, short: Collection[str]) -> None:
         """Take the owner's next step; ``hold`` is its hold as this process has seen it."""
-        store, others = self._holds[turn.owner], turn.wanted - {turn.owner}
+        store, others = self.holds[self.shards.index(turn.owner)], turn.wanted - {turn.owner}
         seen_rev = 0 if hold is None else hold.rev
-        has_it = turn.owner == self._shards[0] if hold is None else seen_rev == turn.rev
+        has_it = turn.owner == self.shards[0] if hold is None else seen_rev == turn.rev
         if turn.is_giving and seen_rev < turn.rev:
             await store.put(Hold(turn.key, turn.rev, is_held=True))
         elif turn.is_giving:
             if hold is not None and hold.is_released and seen_rev == turn.rev:
                 given = replace(turn, rev=turn.rev + 1, owner=self._next(turn.owner, others), is_giving=False)
-                await self._turns.replace(turn, given)
+                await self.turns.replace(turn, given)
         elif others and not self._keeps(turn, short, has_it=has_it):
             giving = replace(turn, rev=turn.rev + 1, is_giving=True)
-            if await self._turns.replace(turn, giving):
+            if await self.turns.replace(turn, giving):
                 await store.put(Hold(turn.key, giving.rev, is_held=True))
         elif not has_it and seen_rev < turn.rev:
             await store.put(Hold(turn.key, turn.rev, is_held=False))
 
     def _keeps(self, turn: CapTurn, short: Collection[str], *, has_it: bool) -> bool:
         """Return True if the owner keeps the cap although others want it."""
-        now = self._clock.mono_ms()
+        now = self.clock.mono_ms()
         rev, since = self._since.get(turn.key, (0, now))
         if rev != turn.rev or not has_it:
             self._since[turn.key] = turn.rev, (since := now)
@@ -182,8 +175,8 @@ class CapTurns:
 
     def _next(self, owner: str, wanted: Collection[str]) -> str:
         """Return the first shard after the owner, in the round of shards, that wants the cap."""
-        at = self._shards.index(owner)
-        return next((each for each in self._shards[at + 1 :] + self._shards[:at] if each in wanted), owner)
+        at = self.shards.index(owner)
+        return next((each for each in (*self.shards[at + 1 :], *self.shards[:at]) if each in wanted), owner)
 
 
 def readable_turns(documents: Iterable[Mapping[str, Any]]) -> Sequence[CapTurn]:

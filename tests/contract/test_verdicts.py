@@ -15,7 +15,7 @@ from hascheduler.ports import ListPosition, VerdictRecord, VerdictSelection
 from hascheduler.schema.schedule import Basis
 from tests.contract.backends import Backend, on
 from tests.contract.checks import DONE, LOST, applied, raced
-from tests.contract.job_states import at, dispatch, records, stored_schedule
+from tests.contract.job_states import TICK, at, dispatch, records, stored_schedule
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 
 of_one = on("memory", "mongomock", "pymongo", "motor")
@@ -238,6 +238,8 @@ async def test_fired_times_are_read_from_their_jobs_and_all_verdicts_come_newest
     assert await records(backend, Verdict.FIRED) == [found[0], found[2]]
     assert await records(backend, before=3, limit=1) == [found[2]]
     assert await records(backend, limit=2) == found[:2]
+    after = [await backend.verdicts.first_fired(TICK, at(second)) for second in (1, 2, 3, 4)]
+    assert after == [at(2), at(4), at(4), None]
 
 
 @of_one

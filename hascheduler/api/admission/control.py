@@ -12,6 +12,7 @@ that has never had a complete mirror admits nothing.
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from math import ceil
 from typing import TypeVar
 
@@ -36,6 +37,7 @@ OVERLOAD = "the queue grows faster than jobs can start; new submits would delay 
 V = TypeVar("V")
 
 
+@dataclass(eq=False)
 class AdmissionControl:
     """Owner of the admission of jobs at this replica.
 
@@ -43,22 +45,15 @@ class AdmissionControl:
     with the reason of each refusal: one of `hascheduler.telemetry.metrics_http.REASONS`.
     """
 
-    def __init__(
-        self,
-        view: ClusterView,
-        buckets: BucketStore,
-        clock: Clock,
-        max_pending: int | None,
-        refused: Callable[[str], None] = lambda _: None,
-        *,
-        max_dependencies: int | None = None,
-    ) -> None:
-        self._view = view
-        self._buckets = buckets
-        self._clock = clock
-        self._max_pending = max_pending
-        self._refused = refused
-        self._max_dependencies = max_dependencies
+    view: ClusterView
+    buckets: BucketStore
+    clock: Clock
+    max_pending: int | None
+    refused: Callable[[str], None] = lambda _: None
+    _: KW_ONLY
+    max_dependencies: int | None = None
+
+    def __post_init__(self) -> None:
         self._known_dependencies = 0
         self._unseen_dependencies = UnseenJobs()
         self._unseen = UnseenJobs()
@@ -87,9 +82,9 @@ class AdmissionControl:
         carry the time to retry. `InvalidInput` is raised for ``path`` or the dependencies if the request exceeds a
         limit by itself.
         """
-        self._was_ever_ready |= self._view.ready
+        self._was_ever_ready |= self.view.ready
         if not self._was_ever_ready:
-            self._refused("starting")
+            self.refused("starting")
             raise Overloaded("this replica has just started and does not know the queue length yet", _STARTING_S)
         limits = self._limits(tenant)
         self._require_room(tenant, jobs, limits.max_pending, path)
@@ -102,7 +97,7 @@ class AdmissionControl:
         if retry_after_s is not None:
             raise Overloaded(OVERLOAD, retry_after_s)
         # Before the first await: concurrent requests must find these jobs counted.
-        now_ms = self._clock.mono_ms()
+        now_ms = self.clock.mono_ms()
         for key in (None,) if limits.max_pending is None else (tenant, None):
             self._unseen.add(key, jobs, now_ms)
         if dependencies:
@@ -121,25 +116,25 @@ class AdmissionControl:
         self._unseen_dependencies.settle(None, dependencies, newest=True)
         for key in (tenant, None):
             self._unseen.settle(key, jobs, newest=True)
-        self._intake.admitted(tenant, -jobs, self._clock.mono_ms())
+        self._intake.admitted(tenant, -jobs, self.clock.mono_ms())
 
     async def _require_tokens(self, tenant: str, jobs: int, rate: RateLimit) -> None:
         limit, needed, until_ms = self._empty_until.get(tenant, (rate, 0, 0))
-        wait_ms = until_ms - self._clock.mono_ms()
+        wait_ms = until_ms - self.clock.mono_ms()
         if limit != rate or jobs < needed or wait_ms <= 0:
-            wait_ms = await self._buckets.take(tenant, rate, jobs)
+            wait_ms = await self.buckets.take(tenant, rate, jobs)
             if not wait_ms:
                 return
-            _keep(self._empty_until, tenant, (rate, jobs, self._clock.mono_ms() + wait_ms))
-        self._refused("rate")
+            _keep(self._empty_until, tenant, (rate, jobs, self.clock.mono_ms() + wait_ms))
+        self.refused("rate")
         problem = (
             f"tenant {tenant!r} has reached its submit rate of {rate.count} jobs in {format_duration(rate.per_ms)}"
         )
         raise TooMany(problem, ceil(wait_ms / 1_000))
 
     def _limits(self, tenant: str) -> Tenant:
-        limits = self._view.tenant(tenant)
-        if not self._view.ready:
+        limits = self.view.tenant(tenant)
+        if not self.view.ready:
             return limits or self._tenants.get(tenant) or Tenant(name=tenant)
         if limits is None:
             self._tenants.pop(tenant, None)
@@ -149,33 +144,30 @@ class AdmissionControl:
 
     def _require_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
         self._is_ready()
-        if tenant_max is not None:
-            self._require_possible(jobs, tenant_max, path)
-            waiting = self._waiting(tenant)
-            if waiting + jobs > tenant_max:
-                problem = f"tenant {tenant!r} has {waiting} waiting jobs and may have at most {tenant_max}"
-                self._refused("tenant_pending")
-                raise TooMany(problem, self._drain_rate.retry_after_s(tenant, waiting + jobs - tenant_max))
-        if self._max_pending is not None:
-            self._require_possible(jobs, self._max_pending, path)
-            waiting = self._waiting(None)
-            if waiting + jobs > self._max_pending:
-                problem = f"{waiting} jobs are waiting, of at most {self._max_pending}"
-                self._refused("total_pending")
-                raise Overloaded(problem, self._drain_rate.retry_after_s(None, waiting + jobs - self._max_pending))
+        for key, most in ((tenant, tenant_max), (None, self.max_pending)):
+            if most is None:
+                continue
+            self._require_possible(jobs, most, path)
+            waiting = self._waiting(key)
+            if waiting + jobs > most:
+                self.refused("total_pending" if key is None else "tenant_pending")
+                retry_after_s = self._drain_rate.retry_after_s(key, waiting + jobs - most)
+                if key is None:
+                    raise Overloaded(f"{waiting} jobs are waiting, of at most {most}", retry_after_s)
+                raise TooMany(f"tenant {key!r} has {waiting} waiting jobs and may have at most {most}", retry_after_s)
 
     def _require_room_for_dependencies(self, more: int) -> None:
-        most = self._max_dependencies
+        most = self.max_dependencies
         if most is None:
             return
         self._require_possible(more, most, ("depends_on",), " in a request, also for a whole batch")
         is_ready = self._is_ready()
-        known = self._view.dependencies()
+        known = self.view.dependencies()
         self._known_dependencies = known if is_ready else max(known, self._known_dependencies)
         counted = self._known_dependencies
-        counted += self._unseen_dependencies.count(None, self._clock.mono_ms(), forgetting=is_ready)
+        counted += self._unseen_dependencies.count(None, self.clock.mono_ms(), forgetting=is_ready)
         if counted + more > most:
-            self._refused("dependencies")
+            self.refused("dependencies")
             problem = f"the waiting jobs have {counted} dependencies, of at most {most}"
             raise TooMany(problem, RETRY_UNKNOWN_S)
 
@@ -189,16 +181,16 @@ class AdmissionControl:
 
     def is_holding_back(self) -> bool:
         """Return True if this replica refuses submits to relieve the leader, or did a moment ago."""
-        return self._intake.is_holding_back(self._clock.mono_ms())
+        return self._intake.is_holding_back(self.clock.mono_ms())
 
     def _intake_retry_after_s(self, tenant: str | None, jobs: int, unread_bytes: int = 0) -> int | None:
         """Return what `IntakeControl.retry_after_s` returns for these jobs; None if the mirror is not ready."""
         if not self._is_ready():
             return None
-        now_ms, was_limited = self._clock.mono_ms(), self._intake.limit_per_s is not None
+        now_ms, was_limited = self.clock.mono_ms(), self._intake.limit_per_s is not None
         # A backfill is admitted as a whole and written bit by bit: jobs that are not written yet wait for nobody.
         unseen = self._unseen.count_newer(None, now_ms - _ON_THE_WAY_MS)
-        pending, runnable, lag = self._view.pending() + unseen, self._view.runnable() + unseen, self._view.leader_lag
+        pending, runnable, lag = self.view.pending() + unseen, self.view.runnable() + unseen, self.view.leader_lag
         sight = IntakeSight(pending, runnable, lag, now_ms)
         retry_after_s = self._intake.retry_after_s(tenant, jobs, sight, unread_bytes)
         limit_per_s = self._intake.limit_per_s
@@ -206,22 +198,22 @@ class AdmissionControl:
             event = "intake_free" if limit_per_s is None else "intake_limited"
             log.warning(event, pending=pending, runnable=runnable, leader_lag_ms=lag.now_ms, jobs_per_s=limit_per_s)
         if retry_after_s is not None:
-            self._refused("overload")
+            self.refused("overload")
         return retry_after_s
 
     def _is_ready(self) -> bool:
         """Return True if the mirror is complete and fresh. If that has changed, measure rates again."""
-        if self._view.ready != self._was_ready:
-            self._was_ready = self._view.ready
+        if self.view.ready != self._was_ready:
+            self._was_ready = self.view.ready
             self._drain_rate.forget()
             self._intake.forget()
         return self._was_ready
 
     def _waiting(self, key: str | None) -> int:
-        now_ms = self._clock.mono_ms()
-        unseen = self._unseen.count(key, now_ms, forgetting=self._view.ready)
-        pending = self._view.pending(key)
-        if not self._view.ready:
+        now_ms = self.clock.mono_ms()
+        unseen = self._unseen.count(key, now_ms, forgetting=self.view.ready)
+        pending = self.view.pending(key)
+        if not self.view.ready:
             return max(pending, self._drain_rate.last_known(key)) + unseen
         self._drain_rate.observe(key, pending, now_ms)
         return pending + unseen
@@ -229,7 +221,7 @@ class AdmissionControl:
     def _require_possible(self, count: int, most: int, path: Path, remark: str = " in a request") -> None:
         """Raise `InvalidInput` if the request can never be admitted, however long the client waits."""
         if count > most:
-            self._refused("never")
+            self.refused("never")
             raise InvalidInput(path, f"{count} at once exceed the limit", f"at most {most}{remark}")
 
 

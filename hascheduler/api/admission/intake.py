@@ -95,13 +95,12 @@ class IntakeSight:
     now_ms: int
 
 
+@dataclass(slots=True)
 class _Bucket:
     """Tokens for jobs: those of a second at most."""
 
-    __slots__ = ("at_ms", "tokens")
-
-    def __init__(self, tokens: float, at_ms: int) -> None:
-        self.tokens, self.at_ms = tokens, at_ms
+    tokens: float
+    at_ms: int
 
     def fill(self, per_s: float, now_ms: int) -> float:
         """Add the tokens due since the last call, and return the seconds since then."""

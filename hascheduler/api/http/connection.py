@@ -26,7 +26,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.utils import get_remote_addr
 
 from hascheduler.api.http.limits import Limit, NoRoom, Slot, address_party
-from hascheduler.api.http.problems import ProblemError, problem
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.telemetry.metrics_http import HttpMetrics
 
 HEAD_BYTES_MAX = 16 * 1024
@@ -251,9 +251,8 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _answer(self, error: ProblemError) -> None:
         """Send a response outside of any request."""
-        answer = problem(HTTPStatus(error.status_code), error.kind, error.detail, headers=error.headers)
-        headers = [*answer.raw_headers, (b"connection", b"close")]
-        head = b"".join(b"%b: %b\r\n" % header for header in headers)
+        answer = error.response(Connection="close")
+        head = b"".join(b"%b: %b\r\n" % header for header in answer.raw_headers)
         self.transport.write(STATUS_LINE[answer.status_code] + head + b"\r\n" + bytes(answer.body))
 
     def _in_progress(self) -> bool:

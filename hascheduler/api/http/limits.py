@@ -7,6 +7,7 @@ share, 503 ``too-busy`` that nothing is free. Only privileged callers, which kee
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -42,23 +43,23 @@ class NoRoom(ProblemError):
             super().__init__(HTTPStatus.TOO_MANY_REQUESTS, "share-used-up", detail, headers=headers)
 
 
+@dataclass(slots=True, eq=False)
 class Limit:
     """Owner of the held units of one kind: of ``total`` units, the last ``reserve`` are only for privileged callers."""
 
-    def __init__(self, words: str, total: int, reserve: int = 0, *, retry_after_s: int = 1) -> None:
-        self.total = total
-        self.in_use = 0
-        self._words = words
-        self._reserve = reserve
-        self._retry_after_s = retry_after_s
-        self._held: dict[Party, int] = {}
+    words: str
+    total: int
+    reserve: int = 0
+    retry_after_s: int = 1
+    in_use: int = field(default=0, init=False)
+    _held: dict[Party, int] = field(default_factory=dict, init=False)
 
     def held(self, party: Party) -> int:
         return self._held.get(party, 0)
 
     def free(self, *, privileged: bool = False) -> int:
         """Return the units that a caller could still take."""
-        return max(0, self.total - self.in_use - (0 if privileged else self._reserve))
+        return max(0, self.total - self.in_use - (0 if privileged else self.reserve))
 
     def take(self, parties: Sequence[Party], units: int = 1, *, privileged: bool = False) -> "Slot":
         """Charge ``units`` to all parties, or raise `NoRoom` and charge none."""
@@ -66,9 +67,9 @@ class Limit:
         for party in parties:
             held = self.held(party)
             if held and held >= TIMES_FREE[party[0]] * free:
-                raise NoRoom(f"{party[0]}_share", self._words, self._retry_after_s)
+                raise NoRoom(f"{party[0]}_share", self.words, self.retry_after_s)
         if units > free:
-            raise NoRoom("full", self._words, self._retry_after_s)
+            raise NoRoom("full", self.words, self.retry_after_s)
         self._add(parties, units)
         return Slot(self, parties, units)
 
@@ -80,20 +81,18 @@ class Limit:
                 del self._held[party]
 
 
+@dataclass(slots=True, eq=False)
 class Slot:
     """Units of a limit, held until they are released. Releasing them again does nothing."""
 
-    __slots__ = ("_limit", "_parties", "_units")
-
-    def __init__(self, limit: Limit, parties: Sequence[Party], units: int) -> None:
-        self._limit: Limit | None = limit
-        self._parties = parties
-        self._units = units
+    limit: Limit | None
+    parties: Sequence[Party]
+    units: int
 
     def release(self) -> None:
-        limit, self._limit = self._limit, None
+        limit, self.limit = self.limit, None
         if limit is not None:
-            limit._add(self._parties, -self._units)
+            limit._add(self.parties, -self.units)
 
     def __enter__(self) -> Self:
         return self

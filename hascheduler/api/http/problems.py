@@ -76,6 +76,11 @@ class ProblemError(HTTPException):
         self.kind = kind
         self.errors = tuple(errors)
 
+    def response(self, **headers: str) -> Response:
+        """Return the response, with these headers besides its own."""
+        all_headers = {**(self.headers or {}), **headers}
+        return problem(self.status_code, self.kind, self.detail, errors=self.errors, headers=all_headers)
+
 
 def problem(
     status: int,

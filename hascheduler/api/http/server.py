@@ -17,7 +17,7 @@ import hmac
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Scope
 from hascheduler.api.http.connection import KEEP_ALIVE_S, BoundedConnection, TlsConnection
 from hascheduler.api.http.limits import Limit
 from hascheduler.errors import InvalidInput
+from hascheduler.lifecycle import in_time
 from hascheduler.telemetry.metrics_http import HttpMetrics
 
 CONNECTIONS_MAX = 1_000
@@ -115,10 +116,7 @@ class ApiServer:
         finally:
             self._server.end()
             try:
-                async with asyncio.timeout(_STOP_S):
-                    await serving
-            except TimeoutError:
-                pass  # cancelled by the timeout; connections that are still open are cut
+                await in_time(serving, _STOP_S)  # cancelled after that; connections that are still open are cut
             finally:
                 self._listener.close()
 
@@ -168,9 +166,7 @@ class PromptServer(uvicorn.Server):
             for connection in list(self.server_state.connections):
                 if isinstance(connection, BoundedConnection):
                     connection.check(now_s)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_CHECK_EVERY_S):
-                    await self._ending.wait()
+            await in_time(self._ending.wait(), _CHECK_EVERY_S)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:

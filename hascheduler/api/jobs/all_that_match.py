@@ -6,15 +6,16 @@ every replica. It ends after some seconds, and a caller repeats it with ``next``
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import ConfigDict, Field
 
 from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.queries import selected
-from hascheduler.api.middleware.audit import Noted
+from hascheduler.api.jobs.read import COUNTED_MAX, selected
+from hascheduler.api.middleware.audit import AuditNote, Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
@@ -27,7 +28,6 @@ from hascheduler.schema.forms import Instant, instant_text, whole
 from hascheduler.schema.lane import PRIORITY_MAX
 from hascheduler.schema.noun import AS_REQUEST, Part
 
-COUNTED_MAX = 100_000
 CHANGED_MAX = 20_000
 """How many jobs or schedules one request changes."""
 BUSY_MS_MAX = 10_000
@@ -86,79 +86,106 @@ def counted_only(matched: int, *, exact: bool = True) -> ChangedResponse:
     return ChangedResponse(matched=min(matched, COUNTED_MAX), exact=exact and matched <= COUNTED_MAX)
 
 
-@router.post("/jobs:cancel", responses=problem_responses(409, 413, 422, 429))
-async def cancel_jobs(
-    body: Annotated[ChangeBody, AS_REQUEST], services: Services, caller: Submitter, request: Request, note: Noted
-) -> ChangedResponse:
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """A request to change all that match."""
+
+    services: ApiServices
+    request: Request
+    note: AuditNote
+
+    async def turns(self, body: ChangeOfMany, counted: ChangedResponse, *, is_first: bool) -> AsyncIterator[None]:
+        """Yield once a slice, until the request has been busy for long enough or the replica stops.
+
+        Between slices it rests as long as the slice took, and longer while submits are refused. For the first of
+        several requests, raise a `Conflict` if over a tenth more than the caller confirmed are ``counted``.
+        """
+        if is_first:
+            require_expected(counted, body.expected)
+        holding_of(self.request.scope).take("changes")
+        clock = self.services.clock
+        until_ms = clock.mono_ms() + BUSY_MS_MAX
+        while not self.services.view.stopping:
+            began_ms = clock.mono_ms()
+            yield
+            worked_s = (clock.mono_ms() - began_ms) / 1_000
+            await asyncio.sleep(min(max(worked_s, _REST_S_MIN), _REST_S_MAX))
+            for _ in range(_RESTS_MAX):
+                if not self.services.admission.is_holding_back():
+                    break
+                await asyncio.sleep(_REST_S_MAX / 4)
+            if clock.mono_ms() >= until_ms:
+                return
+
+
+async def _bulk(services: Services, request: Request, note: Noted) -> Bulk:
+    return Bulk(services, request, note)
+
+
+BulkRequest = Annotated[Bulk, Depends(_bulk)]
+REFUSALS = problem_responses(409, 413, 422, 429)
+
+
+@router.post("/jobs:cancel", responses=REFUSALS)
+async def cancel_jobs(body: Annotated[ChangeBody, AS_REQUEST], bulk: BulkRequest, caller: Submitter) -> ChangedResponse:
     """Cancel all matching jobs that have not ended; running ones are asked to stop. Repeat it until it is complete."""
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
-        done = await services.jobs.cancel_some(which, services.clock.wall_ms(), limit)
+        done = await bulk.services.jobs.cancel_some(which, bulk.services.clock.wall_ms(), limit)
         return done.cancelled, done.asked
 
-    return await _change(body, lambda _: sorted(LIVE), change_slice, services, caller, request=request, note=note)
+    return await _change(body, lambda _: sorted(LIVE), change_slice, bulk, caller)
 
 
-@router.post("/jobs:reprioritize", responses=problem_responses(409, 413, 422, 429))
+@router.post("/jobs:reprioritize", responses=REFUSALS)
 async def reprioritize_jobs(
-    body: Annotated[ReprioritizeSomeBody, AS_REQUEST],
-    services: Services,
-    caller: Operator,
-    request: Request,
-    note: Noted,
+    body: Annotated[ReprioritizeSomeBody, AS_REQUEST], bulk: BulkRequest, caller: Operator
 ) -> ChangedResponse:
     """Change the priority of all matching jobs that wait. Repeat it until it is complete."""
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
-        return await services.jobs.reprioritize_some(which, body.priority, limit), 0
+        return await bulk.services.jobs.reprioritize_some(which, body.priority, limit), 0
 
-    return await _change(body, lambda _: [JobState.PENDING], change_slice, services, caller, request=request, note=note)
+    return await _change(body, lambda _: [JobState.PENDING], change_slice, bulk, caller)
 
 
-@router.post("/jobs:retry", responses=problem_responses(409, 413, 422, 429))
-async def retry_jobs(
-    body: Annotated[ChangeBody, AS_REQUEST], services: Services, caller: Operator, request: Request, note: Noted
-) -> ChangedResponse:
+@router.post("/jobs:retry", responses=REFUSALS)
+async def retry_jobs(body: Annotated[ChangeBody, AS_REQUEST], bulk: BulkRequest, caller: Operator) -> ChangedResponse:
     """Retry all matching jobs that failed, or were cancelled if the filter has `state: cancelled`.
 
     Repeat it until it is complete.
     """
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
-        return await services.jobs.retry_some(which, WallMs(at_ms + _SKEW_MS), limit), 0
+        return await bulk.services.jobs.retry_some(which, WallMs(at_ms + _SKEW_MS), limit), 0
 
-    return await _change(body, revived_states, change_slice, services, caller, request=request, note=note)
+    return await _change(body, revived_states, change_slice, bulk, caller)
 
 
-@router.post("/jobs:delete", responses=problem_responses(409, 413, 422, 429))
-async def delete_jobs(
-    body: Annotated[ChangeBody, AS_REQUEST], services: Services, caller: Operator, request: Request, note: Noted
-) -> ChangedResponse:
+@router.post("/jobs:delete", responses=REFUSALS)
+async def delete_jobs(body: Annotated[ChangeBody, AS_REQUEST], bulk: BulkRequest, caller: Operator) -> ChangedResponse:
     """Delete all matching jobs that have ended. Repeat it until it is complete.
 
     They are gone, and their idempotency keys free, after ten minutes, like jobs at the end of their retention; a retry
     until then keeps the job. Jobs of schedules that exist are not deleted: they show what became of its times.
     """
+    services = bulk.services
 
     async def change_slice(which: JobSelection, at_ms: WallMs, limit: int) -> tuple[int, int]:
         return await services.jobs.delete_some(which, services.clock.wall_ms(), limit), 0
 
     made_by = await services.jobs.schedules_of(selected(body.filter, caller, services))
     kept = await services.schedules.names_among([*made_by], {}, tenant=None) if made_by else ()
-    return await _change(
-        body, lambda _: sorted(TERMINAL), change_slice, services, caller, request=request, note=note, kept=kept
-    )
+    return await _change(body, lambda _: sorted(TERMINAL), change_slice, bulk, caller, kept=kept)
 
 
 async def _change(
     body: ChangeBody,
     states: Callable[[JobSelection], Sequence[JobState]],
     change_slice: Callable[[JobSelection, WallMs, int], Awaitable[tuple[int, int]]],
-    services: ApiServices,
+    bulk: Bulk,
     caller: Caller,
     *,
-    request: Request,
-    note: Noted,
     kept: Collection[str] | None = None,
 ) -> ChangedResponse:
     """Count the jobs in ``states``, then change them until none is left or the request has done its share.
@@ -166,7 +193,8 @@ async def _change(
     ``change_slice`` returns how many jobs it changed, and how many running ones it asked to stop. ``kept`` are, in a
     deletion, the schedules whose jobs stay.
     """
-    note.unaudited = body.dry_run
+    services = bulk.services
+    bulk.note.unaudited = body.dry_run
     if body.filter.unschedulable and not services.view.ready:
         raise StoreUnavailable(f"this replica does not know now which jobs can't run: {services.view.unready_reason}")
     at_ms = services.clock.wall_ms() if body.after is None else body.after
@@ -181,20 +209,17 @@ async def _change(
     answer = counted_only(await services.jobs.count(which, states(which), COUNTED_MAX + 1))
     if body.dry_run:
         return answer
-    if body.after is None:
-        require_expected(answer, body.expected)
     answer.complete, answer.next = False, instant_text(at_ms)
-    with holding_of(request.scope).take("changes"):
-        async for _ in turns(services):
-            which = which.model_copy(update={"not_of": await _tenants_of_copies(services)})
-            left = CHANGED_MAX - answer.changed - answer.asked_to_stop
-            changed, asked = await change_slice(which, at_ms, min(_SLICE, left))
-            answer.changed, answer.asked_to_stop = answer.changed + changed, answer.asked_to_stop + asked
-            if not changed and not asked:
-                answer.complete, answer.next = True, None
-                break
-            if answer.changed + answer.asked_to_stop >= CHANGED_MAX:
-                break
+    async for _ in bulk.turns(body, answer, is_first=body.after is None):
+        which = which.model_copy(update={"not_of": await _tenants_of_copies(services)})
+        left = CHANGED_MAX - answer.changed - answer.asked_to_stop
+        changed, asked = await change_slice(which, at_ms, min(_SLICE, left))
+        answer.changed, answer.asked_to_stop = answer.changed + changed, answer.asked_to_stop + asked
+        if not changed and not asked:
+            answer.complete, answer.next = True, None
+            break
+        if answer.changed + answer.asked_to_stop >= CHANGED_MAX:
+            break
     return answer
 
 
@@ -211,23 +236,3 @@ def require_expected(counted: ChangedResponse, expected: int | None) -> None:
     if expected is not None and expected < COUNTED_MAX and counted.matched * 10 > expected * 11:
         least = "" if counted.exact else "at least "
         raise Conflict(f"{least}{counted.matched} match now, but {expected} were expected; check and retry")
-
-
-async def turns(services: ApiServices) -> AsyncIterator[None]:
-    """Yield once a slice, until the request has been busy for long enough or the replica stops.
-
-    Between slices it rests as long as the slice took, and longer while submits are refused.
-    """
-    clock = services.clock
-    until_ms = clock.mono_ms() + BUSY_MS_MAX
-    while not services.view.stopping:
-        began_ms = clock.mono_ms()
-        yield
-        worked_s = (clock.mono_ms() - began_ms) / 1_000
-        await asyncio.sleep(min(max(worked_s, _REST_S_MIN), _REST_S_MAX))
-        for _ in range(_RESTS_MAX):
-            if not services.admission.is_holding_back():
-                break
-            await asyncio.sleep(_REST_S_MAX / 4)
-        if clock.mono_ms() >= until_ms:
-            return

@@ -46,15 +46,10 @@ _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED)
 
 class DependentAnswer(StrEnum):
     OK = "ok"
-    """It waits again."""
     NOT_ENDED = "not_ended"
-    """It waits or runs already."""
     KEPT = "kept"
-    """It ended for another reason and stays as it is."""
     DEPENDENCY_FAILED = "dependency_failed"
-    """Another of its dependencies failed."""
     CHANGED = "changed"
-    """Another request changed it first."""
 
 
 class DependentResponse(Part):

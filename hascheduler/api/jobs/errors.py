@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.queries import selected
+from hascheduler.api.jobs.read import selected
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.published import query_of
 from hascheduler.api.routing.queries import run_in_slices

@@ -18,25 +18,24 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.all_that_match import COUNTED_MAX
-from hascheduler.api.jobs.queries import selected
 from hascheduler.api.jobs.waiting import WaitForJobQuery, end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.long_poll import ClientGone
-from hascheduler.api.routing.published import as_text, instant, instant_or_none, plain_json, query_of, texts
+from hascheduler.api.routing.published import as_text, plain_json, query_of, texts
 from hascheduler.api.routing.queries import JobId, NewestFirstQuery, Page, page, place_text
 from hascheduler.api.routing.route_rules import readable
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded, WorldError
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import LIVE, TERMINAL, JobRef, JobState, tries
-from hascheduler.model.values.fields import integer
+from hascheduler.model.values.fields import instant_or_none, integer
 from hascheduler.ports import JobCounts, JobSelection, StoredDocument
-from hascheduler.schema.filters import JobFilter
+from hascheduler.schema.filters import JobAttributes, JobFilter
 from hascheduler.schema.job import AttemptResponse, JobResponse, JobSummary, ProgressResponse
 from hascheduler.schema.noun import AS_REQUEST, Part, made_of
 
+COUNTED_MAX = 100_000
 _DECODED = tuple(name for name in JobSummary.model_fields if name in JobRef.__match_args__)
 _decoded = attrgetter(*_DECODED)
 _OF_A_TIME = ("retry_at_ms", "overdue_since_ms")
@@ -94,7 +93,7 @@ def _progress(stored: object) -> ProgressResponse | None:
     shown = {
         "percent": float(percent) if is_number else None,  # type: ignore[arg-type]  # a number: checked above
         "text": str(stored.get("text", "")),
-        "at_ms": instant(stored, "at_ms"),
+        "at_ms": integer(stored, "at_ms"),
     }
     return made_of(ProgressResponse, shown)
 
@@ -184,6 +183,17 @@ async def require_visible(id: str, caller: Caller, services: ApiServices) -> Non
         known = await services.jobs.known([id])
         if not any(caller.sees(job.tenant) for job in known):
             raise NotFound("job", id)
+
+
+def selected(filter: JobAttributes, caller: Caller, services: ApiServices) -> JobSelection:
+    """Return the selection of ``filter``; raise an error if it names a tenant that is not the caller's."""
+    which = JobSelection.model_construct(**{**dict(filter), "tenant": caller.filter_of(filter.tenant)})
+    if not which.unschedulable:
+        return which
+    waiting = not which.states or JobState.PENDING in which.states
+    ids = services.view.unschedulable() if waiting else ()
+    # These wait, so their range is read.
+    return which.model_copy(update={"states": (JobState.PENDING,), "ids": ids})
 
 
 class JobCountsResponse(Part):

@@ -7,11 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.published import instant_or_none
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation, QueuePosition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.policy import Criterion
+from hascheduler.model.values.fields import instant_or_none
 from hascheduler.ports import StoredDocument
 from hascheduler.schema.forms import Instant, Listed, instant_text
 from hascheduler.schema.noun import Part, example_of

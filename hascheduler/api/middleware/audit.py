@@ -19,7 +19,6 @@ import asyncio
 import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from secrets import token_hex
@@ -33,6 +32,7 @@ from starlette.types import Scope
 
 from hascheduler.api.middleware.auth import ANONYMOUS, EDGE, Caller
 from hascheduler.errors import StoreUnavailable
+from hascheduler.lifecycle import in_time
 from hascheduler.model.token import sessions_of
 from hascheduler.model.values.instants import MonoMs
 from hascheduler.ports import AuditStore, Clock
@@ -111,9 +111,7 @@ class AuditWriter:
         try:
             while True:
                 await self._arrived.wait()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_GROUP_EVERY_S):
-                        await self._is_group.wait()
+                await in_time(self._is_group.wait(), _GROUP_EVERY_S)
                 self._arrived.clear()
                 self._is_group.clear()
                 try:
@@ -148,42 +146,42 @@ def party_of(record: AuditRecord) -> str:
     return sessions_of(record.token_id or record.who)
 
 
+@dataclass(slots=True)
 class Sampler:
     """A limit that takes ``burst`` at once, then one each ``every_ms``, and counts the others."""
 
-    def __init__(self, burst: int, every_ms: int) -> None:
-        self._burst = burst
-        self._every_ms = every_ms
-        self._left = burst
-        self._since_ms: int | None = None
-        self._left_out = 0
+    burst: int
+    every_ms: int
+    _used: int = 0
+    _since_ms: int | None = None
+    _left_out: int = 0
 
     def take(self, now: MonoMs) -> int | None:
         """Return how many were left out before this one; None if this one is left out as well."""
         since_ms = now if self._since_ms is None else self._since_ms
-        regained = (now - since_ms) // self._every_ms
-        self._left = min(self._burst, self._left + regained)
+        regained = (now - since_ms) // self.every_ms
+        self._used = max(self._used - regained, 0)
         # A full sampler does not save up more.
-        self._since_ms = now if self._left == self._burst else since_ms + regained * self._every_ms
-        if self._left == 0:
+        self._since_ms = since_ms + regained * self.every_ms if self._used else now
+        if self._used == self.burst:
             self._left_out += 1
             return None
-        self._left -= 1
+        self._used += 1
         left_out, self._left_out = self._left_out, 0
         return left_out
 
 
+@dataclass(slots=True)
 class Samplers:
     """Owner of a `Sampler` for each of the thousand most recent parties."""
 
-    def __init__(self, burst: int, every_ms: int) -> None:
-        self._burst = burst
-        self._every_ms = every_ms
-        self._of: OrderedDict[str, Sampler] = OrderedDict()
+    burst: int
+    every_ms: int
+    _of: OrderedDict[str, Sampler] = field(default_factory=OrderedDict, init=False)
 
     def take(self, party: str, now: MonoMs) -> int | None:
         """Return the result of the party's own `Sampler.take`."""
-        sampler = self._of.pop(party, None) or Sampler(self._burst, self._every_ms)
+        sampler = self._of.pop(party, None) or Sampler(self.burst, self.every_ms)
         self._of[party] = sampler
         if len(self._of) > _PARTIES_MAX:
             self._of.popitem(last=False)
@@ -287,7 +285,7 @@ def record(scope: Scope, status: int | None, location: str | None, request_id: s
     status = DEFECT if status is None else status
     services = scope["state"][EDGE]
     writer: AuditWriter = services.audit_writer
-    caller = _caller_of(scope)
+    caller: Caller | None = scope["state"].get("caller")
     now = services.clock.mono_ms()
     if caller is None:
         services.metrics.left_out_of_audit("stranger")
@@ -341,11 +339,6 @@ def _target(scope: Scope, location: str | None) -> str | None:
 def id_in(location: str) -> str:
     """Return the id that a `Location` names: the end of its path, or of its query."""
     return unquote(re.split("[/=]", location)[-1])
-
-
-def _caller_of(scope: Scope) -> Caller | None:
-    caller = scope.get("state", {}).get("caller")
-    return caller if isinstance(caller, Caller) else None
 
 
 def note_of(scope: Scope) -> AuditNote:

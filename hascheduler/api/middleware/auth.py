@@ -10,23 +10,10 @@ dashboard in its cookie; neither is accepted in the place of the other. A sessio
 and may do the same, except taking work; the settings that restrict callers from a page restrict sessions, and requests
 without a token that a page sends (see `PageTerms`).
 
-==================  ==================================================================================
-caller              may
-==================  ==================================================================================
-`Authenticated`     ask for its own identity
-`Viewer`            read jobs, schedules, events, its own tenant; definitions, lanes, calendars, the cluster
-`Submitter`         submit and cancel jobs, trigger schedules
-`Operator`          write, pause, reset and backfill schedules; retry and reprioritize jobs
-`Admin`             create and revoke tokens, read the audit log
-`Worker`            use ``/v1/work``
-`ViewerOfAll`       read processors and metrics, which show the jobs of all tenants
-`OperatorOfAll`     write definitions, drain processors, record the leader
-`AdminOfAll`        write lanes, calendars and tenants
-==================  ==================================================================================
-
-The callers ``…OfAll`` require a token for all tenants. A token of one tenant reads and changes only that tenant's jobs
-and schedules; other tenants' are invisible to it. If no tokens are required (see the setting AUTH), every caller is
-an admin of all tenants.
+The callers below are named for the `Power` that they have, and those ``…OfAll`` have it for all tenants. The text of
+the API's document (`hascheduler.api.app`) lists what each role may do. A token of one tenant reads and changes only
+that tenant's jobs and schedules; other tenants' are invisible to it. If no tokens are required (see the setting AUTH),
+every caller is an admin of all tenants.
 """
 
 from collections.abc import Sequence

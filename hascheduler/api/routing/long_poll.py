@@ -1,14 +1,12 @@
 """Requests that wait, until something happens, the client disconnects or this replica stops, and what they share."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from hascheduler.api.routing.queries import run_in_slices
-from hascheduler.dispatch.schedules.load_ahead import LoadAhead
 from hascheduler.ports import Waiter
 
 _POLL_EVERY_S = 0.25
@@ -69,23 +67,6 @@ async def _ended(*tasks: asyncio.Task[Any]) -> None:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-_FRESH_MS = 60_000
-
-
-class SharedLoad:
-    """Owner of the last computed load ahead, which all callers share for a minute."""
-
-    def __init__(self) -> None:
-        self._turn = asyncio.Lock()
-        self._kept: tuple[int, LoadAhead] | None = None
-
-    async def get(self, now_ms: int, compute: Callable[[], Generator[None, None, LoadAhead]]) -> LoadAhead:
-        async with self._turn:
-            if self._kept is None or now_ms - self._kept[0] >= _FRESH_MS:
-                self._kept = now_ms, await run_in_slices(compute())
-            return self._kept[1]
 
 
 @dataclass(slots=True)

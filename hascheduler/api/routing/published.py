@@ -1,6 +1,6 @@
 """The parts of a noun (`hascheduler.schema`) as queries, and stored values as responses show them.
 
-Those are instants, texts, and any BSON value as plain JSON.
+Those are texts, and any BSON value as plain JSON.
 """
 
 import math
@@ -14,8 +14,7 @@ from pydantic import Field, create_model
 
 from hascheduler.api.routing.queries import LabelsQuery
 from hascheduler.errors import InvalidInput
-from hascheduler.model.values.instants import WallMs
-from hascheduler.schema.forms import REQUEST, is_calendar_ms
+from hascheduler.schema.forms import REQUEST
 from hascheduler.schema.noun import Part, ReadBy
 
 P = TypeVar("P", bound=Part)
@@ -59,18 +58,6 @@ def _parameters(part: type[Part]) -> Iterator[tuple[str, tuple[Any, Any]]]:
             kind = list.__class_getitem__(get_args(kind)[0])
             shown = Field(default=[], alias=field.alias, description=shown.description, max_length=most)
         yield name, (kind, shown)
-
-
-def instant(fields: Mapping[str, Any], name: str) -> WallMs:
-    """Return the stored instant; raise `InvalidInput` if it is outside the calendar."""
-    value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not is_calendar_ms(value):
-        raise InvalidInput((name,), "not an instant", "milliseconds since 1970")
-    return WallMs(value)
-
-
-def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
-    return None if fields.get(name) is None else instant(fields, name)
 
 
 def texts(fields: Mapping[str, Any], name: str) -> dict[str, str]:

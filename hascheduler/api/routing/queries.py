@@ -72,6 +72,11 @@ class PageQuery(BaseModel):
     limit: int = Field(default=_PAGE_SIZE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="The most items of the page")
 
 
+NextPage = Annotated[
+    str | None, Field(description="Pass it as `after` for the next page; null on the last one", examples=[None])
+]
+
+
 class Unlisted(BaseModel):
     """A stored document that can't be read, with the reason."""
 
@@ -92,7 +97,7 @@ class Page(BaseModel, Generic[Item]):
     model_config = ConfigDict(json_schema_extra=_with_example)
 
     items: list[Item] = Field(description="The readable items, at most `limit`")
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+    next: NextPage
     unreadable: list[Unlisted] = Field(default=[], description="The stored documents of this page that can't be read")
 
 
@@ -172,6 +177,14 @@ class LabelsQuery(BaseModel):
         return {key: value for key, _, value in (label.partition("=") for label in self.label)}
 
 
+def position_ms(after: str, ms: str, *, is_whole: bool = True) -> int:
+    """Return the number ``ms`` in the position ``after``; raise `InvalidInput` if it is none, or not ``is_whole``."""
+    if is_whole and ms.isascii() and ms.isdecimal() and len(ms) <= len(str(LATEST_MS)):
+        return int(ms)
+    problem = f"{quoted(after)} is not a position in this list"
+    raise InvalidInput(("after",), problem, "`next` of the previous page; omit it for the first page")
+
+
 class NewestFirstQuery(PageQuery):
     """The query of a list that is sorted by time, newest first."""
 
@@ -181,10 +194,8 @@ class NewestFirstQuery(PageQuery):
             return None
         mark, _, place = self.after.partition("~")
         at, dot, id = place.partition(".")
-        if mark or not (at.isascii() and at.isdecimal() and len(at) <= len(str(LATEST_MS))) or (dot and not id):
-            problem = f"{quoted(self.after)} is not a position in this list"
-            raise InvalidInput(("after",), problem, "`next` of the previous page; omit it for the first page")
-        return ListPosition(int(at), id or None)
+        at_ms = position_ms(self.after, at, is_whole=not mark and bool(id or not dot))
+        return ListPosition(at_ms, id or None)
 
 
 def place_text(position: ListPosition | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What a replica read lately for everybody who asks: each thing at most every 10 s, and within 2 s."""
+"""What a replica read lately for everybody who asks: by default each thing at most every 10 s, and within 2 s."""
 
 import asyncio
 from collections import OrderedDict
@@ -36,14 +36,25 @@ class RecentReads:
         self._reads: OrderedDict[Hashable, _Read] = OrderedDict()
         self._since: OrderedDict[str | None, dict[str, WallMs]] = OrderedDict()
 
-    async def get(self, key: Hashable, clock: Clock, read: Callable[[], Awaitable[Any]]) -> Any:
-        """Return what ``read`` returned for that key within `EVERY_MS`, or `Unread` if it failed then."""
+    async def get(
+        self,
+        key: Hashable,
+        clock: Clock,
+        read: Callable[[], Awaitable[Any]],
+        *,
+        every_ms: int = EVERY_MS,
+        is_limited: bool = True,
+    ) -> Any:
+        """Return what ``read`` returned for that key within ``every_ms``, or `Unread` if it failed then.
+
+        Unless it ``is_limited``, it may take longer than `READ_LIMIT_S`.
+        """
         kept = self._reads.setdefault(key, _Read())
         _keep_last(self._reads, key)
         async with kept.reading:
-            if kept.at_ms is None or clock.mono_ms() - kept.at_ms >= EVERY_MS:
+            if kept.at_ms is None or clock.mono_ms() - kept.at_ms >= every_ms:
                 try:
-                    async with asyncio.timeout(READ_LIMIT_S):
+                    async with asyncio.timeout(READ_LIMIT_S if is_limited else None):
                         kept.found = await read()
                 except TimeoutError:
                     kept.found = Unread(f"no answer in {READ_LIMIT_S:g} s")

@@ -328,7 +328,7 @@ async def answer_to(request: Request, error: Exception) -> Response:
     """Return the problem for one of the `ANSWERED`."""
     match error:
         case ProblemError():
-            return problem(error.status_code, error.kind, error.detail, errors=error.errors, headers=error.headers)
+            return error.response()
         case StarletteHTTPException(status_code=HTTPStatus.NOT_FOUND):
             return problem(404, "no-such-route", f"no route {request.scope['path']}; see /docs")
         case StarletteHTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):

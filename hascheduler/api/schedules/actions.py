@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation, Strict
-from pydantic.json_schema import SkipJsonSchema
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
@@ -19,14 +18,13 @@ from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.read import show_job
 from hascheduler.api.jobs.submit import submit_span
 from hascheduler.api.middleware.audit import Noted
-from hascheduler.api.middleware.auth import Caller, Operator, Submitter
+from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
-from hascheduler.api.routing.revisions import TAGGED, IfMatch
+from hascheduler.api.routing.revisions import TAGGED
 from hascheduler.api.routing.route_rules import JsonRoute
-from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
+from hascheduler.api.schedules.edits import Edited, ScheduleChange, ScheduleEdit
 from hascheduler.api.schedules.tenant_scope import (
     readable_schedule,
-    schedule_response,
     stored_schedule,
     too_large_to_render,
 )
@@ -273,6 +271,9 @@ def _jobs(
     return jobs
 
 
+_EDIT_ANSWERS: Responses = {200: TAGGED, **problem_responses(404, 409, 412, 422)}
+
+
 class PauseBody(Part):
     because: Text | None = Field(default=None, examples=["the printer is on fire"])
     """The reason, for people; default: unchanged"""
@@ -289,58 +290,34 @@ class ResetBody(Part):
 
     from_: Literal["now"] = Field(default="now", alias="from")
     """The instant after which nominal times fire again"""
-    start: SkipJsonSchema[Literal["now"]] = "now"  # 0.2.0 accepts the field by this name too
 
 
-@router.post("/{name}/pause", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+@router.post("/{name}/pause", responses=_EDIT_ANSWERS)
 async def pause_schedule(
-    name: PathName,
-    services: Services,
-    caller: Operator,
-    response: Response,
-    note: Noted,
-    *,
-    precondition: IfMatch,
-    body: Annotated[PauseBody, AS_REQUEST] | None = None,
+    name: PathName, edit: Edited, note: Noted, body: Annotated[PauseBody, AS_REQUEST] | None = None
 ) -> ScheduleResponse:
     """Pause a schedule: nominal times after this instant do not fire until it is resumed. Its jobs go on."""
-    because = note.because = None if body is None else body.because
-    document = await edit_schedule(name, caller, services, precondition, pausing(because))
-    return schedule_response(document, response, services, caller)
+    note.because = None if body is None else body.because
+    return await edit(name, pausing(note.because))
 
 
-@router.post("/{name}/resume", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+@router.post("/{name}/resume", responses=_EDIT_ANSWERS)
 async def resume_schedule(
-    name: PathName,
-    services: Services,
-    caller: Operator,
-    response: Response,
-    *,
-    precondition: IfMatch,
-    body: Annotated[ResumeBody, AS_REQUEST] | None = None,
+    name: PathName, edit: Edited, body: Annotated[ResumeBody, AS_REQUEST] | None = None
 ) -> ScheduleResponse:
     """Resume a schedule: nominal times after this instant fire again; with `catch_up`, those since the pause too."""
-    catch_up = body is not None and body.catch_up
-    document = await edit_schedule(name, caller, services, precondition, resuming(catch_up=catch_up))
-    return schedule_response(document, response, services, caller)
+    return await edit(name, resuming(catch_up=body is not None and body.catch_up))
 
 
-@router.post("/{name}/reset", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+@router.post("/{name}/reset", responses=_EDIT_ANSWERS)
 async def reset_schedule(
-    name: PathName,
-    services: Services,
-    caller: Operator,
-    response: Response,
-    *,
-    precondition: IfMatch,
-    body: Annotated[ResetBody, AS_REQUEST] | None = None,
+    name: PathName, edit: Edited, body: Annotated[ResetBody, AS_REQUEST] | None = None
 ) -> ScheduleResponse:
     """Reset a schedule that fired early because a clock was wrong (it has `ahead_until`): it fires again from now on.
 
     Times that already have a job do not fire again. The leader resets the schedule at once.
     """
-    document = await edit_schedule(name, caller, services, precondition, resetting)
-    return schedule_response(document, response, services, caller)
+    return await edit(name, resetting)
 
 
 def pausing(because: str | None) -> ScheduleChange:

@@ -10,28 +10,26 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import Field
 
-from hascheduler.api.http.limits import holding_of
-from hascheduler.api.http.problems import ProblemError, problem_responses
+from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.all_that_match import (
     CHANGED_MAX,
+    REFUSALS,
+    Bulk,
+    BulkRequest,
     ChangedResponse,
     counted_only,
-    require_expected,
-    turns,
 )
 from hascheduler.api.jobs.idempotency import IdempotencyKey
-from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.revisions import Precondition
 from hascheduler.api.routing.route_rules import IDEMPOTENCY_KEY, JsonRoute, UnreadableDocument
 from hascheduler.api.schedules.actions import TriggerNowBody, pausing, resetting, resuming, trigger
 from hascheduler.api.schedules.edits import ScheduleChange, ScheduleEdit, edit_schedule
 from hascheduler.api.schedules.selection import count_matching, first_names
-from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import CallerError, InvalidInput, NotFound, TooMany, WorldError
 from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.schema.filters import ChangeOfMany, ScheduleFilter
@@ -74,68 +72,46 @@ class ResumeSchedulesBody(ChangeSchedulesBody):
     """As in the resume of a single schedule"""
 
 
-_REFUSALS = problem_responses(409, 413, 422, 429)
-
-
-@router.post("/schedules:pause", responses=_REFUSALS)
+@router.post("/schedules:pause", responses=REFUSALS)
 async def pause_schedules(
-    body: Annotated[PauseSchedulesBody, AS_REQUEST],
-    services: Services,
-    caller: Operator,
-    request: Request,
-    note: Noted,
+    body: Annotated[PauseSchedulesBody, AS_REQUEST], bulk: BulkRequest, caller: Operator
 ) -> ChangedResponse:
     """Pause all matching schedules that are not paused. Repeat it until it is complete."""
-    note.because = body.because
+    bulk.note.because = body.because
     pause = pausing(body.because)
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Any:
         # A paused schedule keeps its reason: this replica may not have seen that pause yet.
         return {} if stored.get("paused_at_ms") is not None else pause(stored, edit)
 
-    return await _All(body, services, caller, request, note, _UNPAUSED).edit(change)
+    return await _All(body, bulk, caller, _UNPAUSED).edit(change)
 
 
-@router.post("/schedules:resume", responses=_REFUSALS)
+@router.post("/schedules:resume", responses=REFUSALS)
 async def resume_schedules(
-    body: Annotated[ResumeSchedulesBody, AS_REQUEST],
-    services: Services,
-    caller: Operator,
-    request: Request,
-    note: Noted,
+    body: Annotated[ResumeSchedulesBody, AS_REQUEST], bulk: BulkRequest, caller: Operator
 ) -> ChangedResponse:
     """Resume all matching schedules that are paused. Repeat it until it is complete."""
-    change = resuming(catch_up=body.catch_up)
-    return await _All(body, services, caller, request, note, (ScheduleState.PAUSED,)).edit(change)
+    return await _All(body, bulk, caller, (ScheduleState.PAUSED,)).edit(resuming(catch_up=body.catch_up))
 
 
-@router.post("/schedules:reset", responses=_REFUSALS)
+@router.post("/schedules:reset", responses=REFUSALS)
 async def reset_schedules(
-    body: Annotated[ChangeSchedulesBody, AS_REQUEST],
-    services: Services,
-    caller: Operator,
-    request: Request,
-    note: Noted,
+    body: Annotated[ChangeSchedulesBody, AS_REQUEST], bulk: BulkRequest, caller: Operator
 ) -> ChangedResponse:
     """Reset all matching schedules that fired ahead of time. Repeat it until it is complete."""
-    return await _All(body, services, caller, request, note, _UNPAUSED, ahead=True).edit(resetting)
+    return await _All(body, bulk, caller, _UNPAUSED, ahead=True).edit(resetting)
 
 
 @router.post(
     "/schedules:trigger",
-    responses=_REFUSALS,
+    responses=REFUSALS,
     openapi_extra=idempotency.parameter(
         "Required, except for a dry run. Requests with the same key trigger each schedule only once"
     ),
 )
 async def trigger_schedules(
-    body: Annotated[ChangeSchedulesBody, AS_REQUEST],
-    services: Services,
-    caller: Submitter,
-    request: Request,
-    note: Noted,
-    *,
-    key: IdempotencyKey,
+    body: Annotated[ChangeSchedulesBody, AS_REQUEST], bulk: BulkRequest, caller: Submitter, key: IdempotencyKey
 ) -> ChangedResponse:
     """Make a job of each matching schedule now, paused or not.
 
@@ -146,10 +122,10 @@ async def trigger_schedules(
     action = sha256((key or "").encode()).hexdigest()[:_KEY_DIGITS]
 
     async def change(name: str) -> bool:
-        made = await trigger(name, caller, services, TriggerNowBody(), key=f"{action}/{name}", request=None)
+        made = await trigger(name, caller, bulk.services, TriggerNowBody(), key=f"{action}/{name}", request=None)
         return made.answer is SubmitAnswer.NEW
 
-    return await _All(body, services, caller, request, note, tuple(ScheduleState)).change(change)
+    return await _All(body, bulk, caller, tuple(ScheduleState)).change(change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +133,8 @@ class _All:
     """All schedules that match ``body`` and are in ``states``; with ``ahead`` only those that fired ahead of time."""
 
     body: ChangeSchedulesBody
-    services: ApiServices
+    bulk: Bulk
     caller: Caller
-    request: Request
-    note: Noted
     states: Sequence[ScheduleState]
     ahead: bool = False
 
@@ -172,15 +146,15 @@ class _All:
                 revs.append(stored.get("rev"))
                 return change(stored, edit)
 
-            stored = await edit_schedule(name, self.caller, self.services, _UNCONDITIONALLY, remembering)
+            stored = await edit_schedule(name, self.caller, self.bulk.services, _UNCONDITIONALLY, remembering)
             return bool(stored.get("rev") != revs[-1])
 
         return await self.change(edited)
 
     async def change(self, change: Change) -> ChangedResponse:
         """Count the schedules, then change each of them, or as many as one request may."""
-        body, services = self.body, self.services
-        self.note.unaudited = body.dry_run
+        body, services = self.body, self.bulk.services
+        self.bulk.note.unaudited = body.dry_run
         tenant, labels = self.caller.filter_of(body.filter.tenant), body.filter.labels
         states = tuple(state for state in self.states if state in (body.filter.states or self.states))
         filter = body.filter.model_copy(update={"states": states, "ahead": body.filter.ahead or self.ahead})
@@ -190,20 +164,17 @@ class _All:
         answer = counted_only(sum(by_state.values()), exact=exact)
         if body.dry_run:
             return answer
-        if body.after is None:
-            require_expected(answer, body.expected)
         names = await first_names(filter, tenant, services, CHANGED_MAX + 1, after=body.after)
         place = 0
-        with holding_of(self.request.scope).take("changes"):
-            async for _ in turns(services):
-                some = names[place : min(place + _SLICE, CHANGED_MAX)]
-                if not some:
-                    break
-                meant = {*(await services.schedules.names_among(some, labels, tenant=tenant))} if labels else {*some}
-                done = await _changed(answer, some, meant, change, may_fail=place == 0)
-                place += done
-                if done < len(some):
-                    break
+        async for _ in self.bulk.turns(body, answer, is_first=body.after is None):
+            some = names[place : min(place + _SLICE, CHANGED_MAX)]
+            if not some:
+                break
+            meant = {*(await services.schedules.names_among(some, labels, tenant=tenant))} if labels else {*some}
+            done = await _changed(answer, some, meant, change, may_fail=place == 0)
+            place += done
+            if done < len(some):
+                break
         answer.complete = place == len(names)
         answer.next = None if answer.complete else names[place - 1] if place else body.after
         return answer
@@ -219,7 +190,7 @@ async def _changed(
     """
     for first in range(0, len(names), _TOGETHER_MAX):
         some = names[first : first + _TOGETHER_MAX]
-        doing = [change(name) if name in meant else _nothing() for name in some]
+        doing = [change(name) if name in meant else asyncio.sleep(0, result=False) for name in some]
         # Wait for all, even if one fails: a task that is left behind would still write.
         fates = await asyncio.gather(*doing, return_exceptions=True)
         answer.changed += sum(fate is True for fate in fates)
@@ -237,7 +208,3 @@ async def _changed(
                 case _:
                     raise fate
     return len(names)
-
-
-async def _nothing() -> bool:
-    return False

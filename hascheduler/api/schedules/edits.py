@@ -3,22 +3,28 @@
 `edit_schedule` writes them with a compare-and-set on the revision, and computes them again after a lost race.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Body
+from fastapi import Body, Depends, Response
 from pydantic import JsonValue
 
-from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.middleware.auth import Caller, Operator
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.published import plain_json
-from hascheduler.api.routing.revisions import Precondition, is_same_json, merge_patch
+from hascheduler.api.routing.revisions import IfMatch, Precondition, is_same_json, merge_patch
 from hascheduler.api.routing.route_rules import read_body, readable
 from hascheduler.api.routing.warnings import require_lane
-from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule, show_schedule
-from hascheduler.api.services import ApiServices
+from hascheduler.api.schedules.tenant_scope import (
+    TenantSchedules,
+    read_schedule,
+    schedule_response,
+    show_schedule,
+    with_tenant,
+)
+from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.fired_job import Payload, require_storable_payload
@@ -38,6 +44,7 @@ from hascheduler.schema.schedule_bodies import (
     CreateScheduleBody,
     ReplaceScheduleBody,
     ScheduleBody,
+    ScheduleResponse,
     TemplateBody,
     require_known_placeholders,
 )
@@ -144,6 +151,21 @@ async def edit_schedule(
     return await revisions.at_revision(
         "schedule", name, TenantSchedules(services.schedules, caller), precondition, write
     )
+
+
+Edit = Callable[[str, ScheduleChange], Awaitable[ScheduleResponse]]
+
+
+async def _edit(services: Services, caller: Operator, response: Response, precondition: IfMatch) -> Edit:
+    async def edit(name: str, change: ScheduleChange) -> ScheduleResponse:
+        document = await edit_schedule(name, caller, services, precondition, change)
+        return schedule_response(document, response, services, caller)
+
+    return edit
+
+
+Edited = Annotated[Edit, Depends(_edit)]
+"""For a route that edits one schedule: the function that does, and that returns the response, with its tag."""
 
 
 async def _edited(
@@ -260,8 +282,7 @@ def new_document(body: CreateScheduleBody, edit: ScheduleEdit) -> dict[str, Any]
     """Return the document of a new schedule."""
     require_storable(body, body.name)
     edit.require_lanes(body)
-    trigger = edit.trigger(body.trigger, None)
-    return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
+    return _new_document(body.name, body, edit, paused=body.paused)
 
 
 def replaced_fields(
@@ -324,6 +345,16 @@ def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument, ca
     return with_unseen_payloads(name, body, stored, caller)
 
 
+def patching(name: str, patch: Mapping[str, Any]) -> ScheduleChange:
+    """Return the change of a merge patch."""
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        body = with_tenant(patched_body(name, patch, stored, edit.caller), edit.caller)
+        return replaced_fields(name, body, stored, edit)
+
+    return change
+
+
 def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``form``, without its trigger if the patch has one of another type: two types share no field."""
     trigger = patch.get("trigger")
@@ -334,7 +365,7 @@ def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) ->
 def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
     """Return all fields of a new schedule, paused if the stored one is. The write raises the revision."""
     paused = is_integer(stored.get("paused_at_ms"))
-    document = new_schedule_document(_new(name, body, edit.trigger(body.trigger, None), edit.now, paused=paused))
+    document = _new_document(name, body, edit, paused=paused)
     return {field: value for field, value in document.items() if field not in ("_id", "rev")}
 
 
@@ -364,21 +395,17 @@ def _lanes(job: object) -> set[object]:
     return {lane for each in templates if isinstance(lane := each.get("lane"), str)}
 
 
-def _new(
-    name: str, body: CreateScheduleBody | ReplaceScheduleBody, trigger: Trigger, now: WallMs, *, paused: bool
-) -> NewSchedule:
-    payloads = _payloads(body, {})
-    return NewSchedule(
+def _new_document(name: str, body: ScheduleBody, edit: ScheduleEdit, *, paused: bool) -> dict[str, Any]:
+    new = NewSchedule(
         name=name,
-        trigger=trigger,
+        trigger=edit.trigger(body.trigger, None),
         template=body.template(),
-        payload=payloads["payload"],
         labels=body.labels,
-        now=now,
+        now=edit.now,
         policy=body.policy(),
-        render=payloads["render"],
         paused=paused,
         graph=body.graph(),
-        payloads=payloads.get("payloads"),
         on_failure=body.on_failure,
+        **_payloads(body, {}),
     )
+    return new_schedule_document(new)

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import CHANGES_NOTHING
@@ -35,7 +34,7 @@ from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.values.instants import WallMs
 from hascheduler.schema.forms import Instant, Name, instant_text
-from hascheduler.schema.noun import AS_REQUEST
+from hascheduler.schema.noun import AS_REQUEST, Part
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.trigger import Trigger
 from hascheduler.schema.trigger_bodies import HasTrigger
@@ -46,30 +45,6 @@ router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRout
 
 _STEP = 100
 """Fires that are shown in a slice."""
-_FIRE: JsonDict = {
-    "nominal_at": "2027-03-28T01:00:00.000Z",
-    "due_at": "2027-03-28T01:00:00.000Z",
-    "local": "2027-03-28T03:00:00+02:00",
-    "weekday": "Sun",
-    "excluded": False,
-    "note": "02:30 does not exist on this day",
-    "payload": {"day": "2027-03-28"},
-}
-_PREVIEW: JsonDict = {
-    "fires": [_FIRE],
-    "clock_changes": [
-        {
-            "at": "2027-03-28T01:00:00.000Z",
-            "kind": "gap",
-            "offset_before": "+01:00",
-            "offset_after": "+02:00",
-            "explanation": "clocks go from 02:00 to 03:00: fires once, at 03:00",
-            "fires": [_FIRE],
-        }
-    ],
-    "timezone": "Europe/Paris",
-    "warnings": [],
-}
 
 
 class PreviewBody(HasTrigger):
@@ -98,53 +73,59 @@ class PreviewQuery(CountQuery):
     from_: Instant | None = Field(default=None, alias="from", description="The start of the preview; default: now")
 
 
-class FireResponse(BaseModel):
-    nominal_at: str = Field(description="The nominal time, in UTC")
-    due_at: str = Field(description="The nominal time plus jitter, which the schedule's name determines")
-    local: str = Field(description="`nominal_at` in the trigger's zone")
-    weekday: str = Field(description="`due_at` in the trigger's zone", examples=["Sun"])
-    excluded: bool = Field(
-        description="True if it does not fire: it is in an exclusion window or on a day that a calendar leaves out"
-    )
-    note: str | None = Field(description="The calendar that leaves it out, or the effect of a clock change")
-    payload: JsonValue = Field(
-        default=None,
-        description="The payload of its job with `${…}` filled; for several jobs, an object with each payload by "
-        "`ref`. Null if there is nothing to fill, if the caller may not see payloads, and after the "
-        "first fires if the payload is large",
-    )
+class FireResponse(Part):
+    nominal_at: str = Field(examples=["2027-03-28T01:00:00.000Z"])
+    """The nominal time, in UTC"""
+    due_at: str = Field(examples=["2027-03-28T01:00:00.000Z"])
+    """The nominal time plus jitter, which the schedule's name determines"""
+    local: str = Field(examples=["2027-03-28T03:00:00+02:00"])
+    """`nominal_at` in the trigger's zone"""
+    weekday: str = Field(examples=["Sun"])
+    """`due_at` in the trigger's zone"""
+    excluded: bool = Field(examples=[False])
+    """True if it does not fire: it is in an exclusion window or on a day that a calendar leaves out"""
+    note: str | None = Field(examples=["02:30 does not exist on this day"])
+    """The calendar that leaves it out, or the effect of a clock change"""
+    payload: JsonValue = Field(default=None, examples=[{"day": "2027-03-28"}])
+    """The payload of its job with `${…}` filled; for several jobs, an object with each payload by `ref`. Null if there
+    is nothing to fill, if the caller may not see payloads, and after the first fires if the payload is large"""
 
 
-class ClockChangeResponse(BaseModel):
+class ClockChangeResponse(Part):
     """A clock change in the trigger's zone, and its effect on the trigger."""
 
-    at: str = Field(description="The instant of the change, in UTC")
-    kind: Literal["gap", "fold"] = Field(description="gap: wall times are skipped; fold: wall times occur twice")
-    offset_before: str = Field(description="The offset before the change, such as `+01:00`")
-    offset_after: str = Field(description="The offset after the change, such as `+02:00`")
-    explanation: str = Field(description="The change and its effect in a sentence, for people")
-    fires: list[FireResponse] = Field(description="Nominal times of that local day; of many, only some")
+    at: str = Field(examples=["2027-03-28T01:00:00.000Z"])
+    """The instant of the change, in UTC"""
+    kind: Literal["gap", "fold"] = Field(examples=["gap"])
+    """gap: wall times are skipped; fold: wall times occur twice"""
+    offset_before: str = Field(examples=["+01:00"])
+    """The offset before the change"""
+    offset_after: str = Field(examples=["+02:00"])
+    """The offset after the change"""
+    explanation: str = Field(examples=["clocks go from 02:00 to 03:00: fires once, at 03:00"])
+    """The change and its effect in a sentence, for people"""
+    fires: list[FireResponse]
+    """Nominal times of that local day; of many, only some"""
 
 
-class PreviewResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [_PREVIEW]})
-
-    fires: list[FireResponse] = Field(description="The next nominal times, including excluded ones")
-    clock_changes: list[ClockChangeResponse] = Field(description="The clock changes of the next 400 days")
-    timezone: str = Field(description="The IANA zone of the local times; `UTC` unless it is a cron trigger")
-    warnings: list[str] = Field(description="Parts of the cron expression that may be mistakes")
+class PreviewResponse(Part):
+    fires: list[FireResponse]
+    """The next nominal times, including excluded ones"""
+    clock_changes: list[ClockChangeResponse]
+    """The clock changes of the next 400 days"""
+    timezone: str = Field(examples=["Europe/Paris"])
+    """The IANA zone of the local times; `UTC` unless it is a cron trigger"""
+    warnings: list[str] = Field(examples=[[]])
+    """Parts of the cron expression that may be mistakes"""
 
 
 class EditPreviewResponse(PreviewResponse):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{**_PREVIEW, "added": [_FIRE], "removed": [], "until": "2027-04-01T01:00:00Z"}]}
-    )
-
-    added: list[FireResponse] = Field(description="The times through `until` that would fire only after the edit")
-    removed: list[FireResponse] = Field(
-        description="The times through `until` that would no longer fire after the edit"
-    )
-    until: str = Field(description="The end of the comparison of the edited and the current trigger")
+    added: list[FireResponse]
+    """The times through `until` that would fire only after the edit"""
+    removed: list[FireResponse]
+    """The times through `until` that would no longer fire after the edit"""
+    until: str = Field(examples=["2027-04-01T01:00:00.000Z"])
+    """The end of the comparison of the edited and the current trigger"""
 
 
 @router.get("/{name}/preview", responses=problem_responses(404, 422))
@@ -221,9 +202,10 @@ def _preview(fires: FiresToCome, count: int, maker: JobMaker | None) -> Generato
     preview = yield from make_preview(fires.schedule, fires.trigger, fires.after_ms, ())
     shown = yield from _shown(times, fires.trigger)
     if maker is not None and maker.makes_jobs:
-        firing = [(fire, each.nominal_ms) for fire, each in zip(shown, times, strict=True) if not each.excluded]
-        for fire, nominal_ms in firing[: max(1, WORK_AT_ONCE_MAX // max(maker.work, 1))]:
-            fire.payload = maker.payloads(fire_job_id(fires.schedule, nominal_ms), nominal_ms)
+        firing = [(place, each.nominal_ms) for place, each in enumerate(times) if not each.excluded]
+        for place, nominal_ms in firing[: max(1, WORK_AT_ONCE_MAX // max(maker.work, 1))]:
+            payload = maker.payloads(fire_job_id(fires.schedule, nominal_ms), nominal_ms)
+            shown[place] = shown[place].model_copy(update={"payload": payload})
     yield
     changes = [ClockChangeResponse(**change) for change in preview["clock_changes"]]
     return {**preview, "fires": shown, "clock_changes": changes}

@@ -20,20 +20,19 @@ from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMat
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.routing.warnings import warn_of_names
 from hascheduler.api.schedules.edits import (
+    Edited,
     ScheduleEdit,
     SchedulePatch,
     create_schedule_of,
-    edit_schedule,
     made_before,
     name_taken,
-    patched_body,
+    patching,
     put_schedule_of,
     replaced_fields,
     require_consistent,
     with_unseen_payloads,
 )
-from hascheduler.api.schedules.selection import page_of_schedules
-from hascheduler.api.schedules.sorting import SchedulesQuery
+from hascheduler.api.schedules.selection import SchedulesQuery, page_of_schedules
 from hascheduler.api.schedules.tenant_scope import (
     TenantSchedules,
     schedule_response,
@@ -171,21 +170,10 @@ async def replace_schedule(
 
 @router.patch("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
 async def patch_schedule(
-    name: CheckedPathName,
-    body: SchedulePatch,
-    services: Services,
-    caller: Operator,
-    response: Response,
-    *,
-    precondition: IfMatch,
+    name: CheckedPathName, body: SchedulePatch, edit: Edited, services: Services, response: Response
 ) -> ScheduleResponse:
     """Change parts of a schedule: a JSON merge patch on the response of GET, then checked and written like PUT."""
-
-    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-        return replaced_fields(name, with_tenant(patched_body(name, body, stored, caller), caller), stored, edit)
-
-    document = await edit_schedule(name, caller, services, precondition, change)
-    shown = schedule_response(document, response, services, caller)
+    shown = await edit(name, patching(name, body))
     warn_of_names(response, shown.jobs or [shown.job], services.view)
     return shown
 

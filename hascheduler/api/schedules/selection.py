@@ -4,9 +4,14 @@ Names, pauses, tenants and triggers are in the replica's mirror, labels in the d
 ``verdict`` the mirror selects the schedules, in slices of some milliseconds, and the database is asked only for those
 names. No document holds the last verdict of a schedule: it is the newest decision, among those of all schedules, at the
 schedule's cursor. The late schedules are among those whose timers are overdue.
+
+A page goes on after the place of its last schedule in the order, so it survives the deletion of that schedule.
 """
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from enum import StrEnum
+from heapq import merge, nsmallest
+from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -15,8 +20,7 @@ from pydantic import Field
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.published import query_of
-from hascheduler.api.routing.queries import PageQuery, run_in_slices
-from hascheduler.api.schedules.sorting import Place, ScheduleSort, cursor_of, first_places, place_of, trouble
+from hascheduler.api.routing.queries import PageQuery, position_ms, run_in_slices
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.dispatch.schedules.trouble import LATE_MS_MIN, is_failing, is_late, next_due_ms
@@ -41,9 +45,67 @@ _DECISIONS_AT_ONCE = 1_000
 _SLICE = 5_000
 _TRIGGERS_SLICE = 100
 """Schedules whose next time is computed in one turn of the event loop."""
-
+SORTED_MAX = 50_000
+"""The most schedules that are sorted by their next times, as each of these has to be computed."""
+Place = tuple[int, str]
+"""A number that differs by the order, then the name of the schedule."""
 Decisions = Collection[tuple[str, int]]
 """Decisions by the name of the schedule and the time through which it is decided."""
+
+
+class ScheduleSort(StrEnum):
+    NAME = "name"
+    TROUBLE = "trouble"
+    NEXT = "next"
+
+
+class SchedulesQuery(PageQuery):
+    sort: ScheduleSort = Field(
+        default=ScheduleSort.NAME,
+        description="By `name`; by `trouble`: those that fail, are late, are ahead of now or are paused, then all "
+        f"others; or by the `next` time, of at most {SORTED_MAX} that match. Each is sorted by name within",
+    )
+
+
+def place_of(sort: ScheduleSort, cursor: str | None) -> Place | None:
+    """Return the place that ``cursor`` names; raise `InvalidInput` if it is none of this order."""
+    if cursor is None or sort is ScheduleSort.NAME:
+        return None if cursor is None else (0, cursor)
+    number, mark, name = cursor.partition(":")
+    return position_ms(cursor, number, is_whole=bool(mark)), name
+
+
+def cursor_of(sort: ScheduleSort, place: Place | None) -> str | None:
+    if place is None or sort is ScheduleSort.NAME:
+        return None if place is None else place[1]
+    return f"{place[0]}:{place[1]}"
+
+
+def trouble(*, failing: bool, late: bool, ahead: bool, paused: bool) -> int:
+    """Return the number of the first trouble that it has, in the order of trouble."""
+    return [failing, late, ahead, paused, True].index(True)
+
+
+def _first_places(
+    sort: ScheduleSort,
+    found: Sequence[Sequence[ScheduleRef]],
+    number_of: Callable[[ScheduleRef], int],
+    after: Place | None,
+    count: int,
+) -> Generator[None, None, list[Place]]:
+    """Return the first ``count`` places after ``after``; ``number_of`` returns the number in a schedule's place."""
+    matched = sum(map(len, found))
+    if sort is ScheduleSort.NEXT and matched > SORTED_MAX:
+        problem = f"{matched:,} schedules match, too many to sort by their next times"
+        raise InvalidInput(("sort",), problem, f"a filter that leaves at most {SORTED_MAX:,}, or another order")
+    least: list[list[Place]] = []
+    size = _TRIGGERS_SLICE if sort is ScheduleSort.NEXT else _SLICE
+    for schedules in found:
+        for begin in range(0, len(schedules), size):
+            places = ((number_of(each), each.name) for each in schedules[begin : begin + size])
+            least.append(nsmallest(count, (place for place in places if after is None or place > after)))
+            yield
+    return [*islice(merge(*least), count)]
 
 
 async def page_of_schedules(
@@ -130,7 +192,7 @@ async def _first(
 
     def steps() -> Generator[None, None, list[Place]]:
         found = yield from _matching(filter, tenant, last, late, known, now=now)
-        return (yield from first_places(sort, [*found.values()], number_of, after, count))
+        return (yield from _first_places(sort, [*found.values()], number_of, after, count))
 
     return await run_in_slices(steps())
 
@@ -198,12 +260,14 @@ def _matching(
     computed = 0
     for begin in range(0, len(schedules), _SLICE):
         for schedule in schedules[begin : begin + _SLICE]:
+            decided = schedule.name, schedule.cursor_ms
             if (
                 (filter.failing and not is_failing(schedule))
-                or (filter.late and (schedule.name, schedule.cursor_ms) not in late)
+                or (filter.late and decided not in late)
                 or (text and text not in schedule.name.lower())
                 or (tenant is not None and schedule.template.tenant != tenant)
-                or (filter.verdicts and not _was_last(schedule, last))
+                # The newest decision of this schedule, and not of an earlier namesake.
+                or (filter.verdicts and (schedule.tally == NOTHING_DECIDED or decided not in last))
                 or (filter.ahead and not schedule.is_ahead(now))
             ):
                 continue
@@ -232,11 +296,6 @@ def _may_end(trigger: Trigger) -> bool:
         or trigger.max_fires is not None
         or all(isinstance(part, Once | Times) for part in trigger.parts)
     )
-
-
-def _was_last(schedule: ScheduleRef, last: Decisions) -> bool:
-    """Return True if one of the ``last`` decisions is the newest of this schedule, and not of an earlier namesake."""
-    return schedule.tally != NOTHING_DECIDED and (schedule.name, schedule.cursor_ms) in last
 
 
 router = APIRouter(tags=["schedules"])

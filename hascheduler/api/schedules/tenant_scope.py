@@ -12,7 +12,7 @@ from fastapi import Response
 
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
-from hascheduler.api.routing.published import as_text, instant, plain_json, texts
+from hascheduler.api.routing.published import as_text, plain_json, texts
 from hascheduler.api.routing.revisions import etag
 from hascheduler.api.routing.route_rules import readable
 from hascheduler.api.services import ApiServices
@@ -140,8 +140,6 @@ def show_schedule(
             f"a clock was wrong, so its times through {instant_text(schedule.cursor_ms)} were decided too early; it "
             f"does not fire until then. Reset it: {reset_command(schedule)}"
         )
-    for name in ("created_at_ms", "cursor_ms"):
-        instant(document, name)
     paused, because = schedule.paused_at_ms is not None, document.get("paused_because")
     policy, jobs = schedule.policy, _jobs(schedule, document)
     return ScheduleResponse.model_construct(

@@ -18,7 +18,7 @@ from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Caller, Viewer
-from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelsQuery, PageQuery, run_in_slices
+from hascheduler.api.routing.queries import PAGE_SIZE_MAX, LabelsQuery, NextPage, PageQuery, run_in_slices
 from hascheduler.api.schedules.selection import first_names, page_of_schedules
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.load_ahead import BUCKET_MS, Load, LoadAhead, load_ahead
@@ -48,6 +48,7 @@ _RECORDS_OF_ONE_MAX = 1_000
 _READERS = 4
 _ROWS_SLICE = 4
 _LOADS_MAX = 20
+_LOAD_EVERY_MS = 60_000
 _FIRED = frozenset({Verdict.FIRED, Verdict.UNSTORABLE})
 _NOT_FIRED = frozenset(Verdict) - _FIRED
 _EXAMPLE: JsonDict = {
@@ -165,7 +166,7 @@ class TimelineResponse(BaseModel):
     to_ms: int = Field(description="The end of the future shown")
     bucket_ms: int = Field(description=f"The length of a bucket: there are {BUCKETS} from `from_ms` to now")
     load: LoadResponse = Field(description="The slots that the fires to come need, for all schedules")
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+    next: NextPage
 
 
 @router.get("", responses=problem_responses(422))
@@ -182,7 +183,9 @@ async def get_timeline(
     bucket_ms = max(-(-(now - from_ms) // BUCKETS), 1)
     known = await _known(schedules, from_ms, now, services)
     to_ms = min(now + query.ahead, LATEST_MS - 1)
-    load = await services.load.get(services.clock.mono_ms(), partial(_load_ahead, services))
+    load: LoadAhead = await services.recent.get(
+        "load", services.clock, lambda: run_in_slices(_load_ahead(services)), every_ms=_LOAD_EVERY_MS, is_limited=False
+    )
     return TimelineResponse(
         items=await run_in_slices(_rows(known, services, from_ms=from_ms, bucket_ms=bucket_ms, now=now, to_ms=to_ms)),
         now=instant_text(now),
@@ -252,10 +255,10 @@ async def _known(schedules: Sequence[ScheduleRef], from_ms: int, now: WallMs, se
     """Return the known past of each."""
     most = min(_RECORDS_OF_ONE_MAX, max(_RECORDS_MAX // max(len(schedules), 1), 1))
     found = await read_past(schedules, from_ms, now, services, most)
-    known = [(schedule, found[schedule.name]) for schedule in schedules]
     return [
-        _Known(schedule, records, records[-1].run.first_ms if len(records) == most else from_ms)
-        for schedule, records in known
+        _Known(each, records, records[-1].run.first_ms if len(records) == most else from_ms)
+        for each in schedules
+        for records in (found[each.name],)
     ]
 
 

@@ -1,7 +1,6 @@
 """``/v1/schedules/{name}/verdicts``: the verdict on each nominal time, and the undecided ones.
 
-A coalesced time went into the next time that fired. The store lists verdicts newest first, so that fire is found in a
-bounded number of reads.
+A coalesced time went into the next time that fired.
 
 ``/v1/verdicts``: the nominal times of all schedules that did not fire. Those that fired have jobs, in ``/v1/jobs``.
 """
@@ -11,17 +10,23 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.config import JsonDict
+from pydantic import Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.published import query_of
-from hascheduler.api.routing.queries import NewestFirstQuery, PageQuery, PathName, place_text, run_in_slices
+from hascheduler.api.routing.queries import (
+    NewestFirstQuery,
+    NextPage,
+    PageQuery,
+    PathName,
+    place_text,
+    position_ms,
+    run_in_slices,
+)
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedBecause, summarize_undecided
-from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import unstorable_of
 from hascheduler.model.job import JobState, fire_job_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
@@ -29,50 +34,14 @@ from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord, VerdictSelection
 from hascheduler.schema.filters import NOT_FIRED, VerdictFilter
 from hascheduler.schema.forms import instant_text
+from hascheduler.schema.noun import Part
 from hascheduler.schema.schedule import ScheduleRef
 from hascheduler.schema.schedule_bodies import CountsResponse
-from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
+from hascheduler.triggers import MissingCalendar, with_calendars, without_calendars
 
 router = APIRouter(tags=["schedules"])
 
 _READ_AT_ONCE_MAX = 500
-_FIRED = frozenset({Verdict.FIRED})
-_EXAMPLE: JsonDict = {
-    "items": [
-        {
-            "verdict": "fired",
-            "nominal_at": "2030-01-01T00:00:09.000Z",
-            "through_at": "2030-01-01T00:00:09.000Z",
-            "count": 1,
-            "job": "fire:tick:1893456009000",
-            "job_state": "succeeded",
-            "because_of": None,
-            "into": None,
-        },
-        {
-            "verdict": "coalesced",
-            "nominal_at": "2030-01-01T00:00:02.000Z",
-            "through_at": "2030-01-01T00:00:08.000Z",
-            "count": 7,
-            "job": None,
-            "job_state": None,
-            "because_of": None,
-            "into": "2030-01-01T00:00:09.000Z",
-        },
-    ],
-    "counts": {
-        "fired": 2,
-        "skipped": 0,
-        "missed": 0,
-        "coalesced": 7,
-        "paused": 0,
-        "excluded": 0,
-        "throttled": 0,
-        "unstorable": 0,
-    },
-    "undecided": {"count": 0, "since": None, "because": None},
-    "next": None,
-}
 
 
 class VerdictQuery(PageQuery):
@@ -82,45 +51,54 @@ class VerdictQuery(PageQuery):
         """Return the instant before which the page has times, newest first."""
         if self.after is None:
             return LATEST_MS
-        if not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= len(str(LATEST_MS))):
-            raise InvalidInput(
-                ("after",), f"{self.after[:64]!r} is not a position in this list", "`next` of the previous page"
-            )
-        return WallMs(int(self.after))
+        return WallMs(position_ms(self.after, self.after))
 
 
-class VerdictResponse(BaseModel):
+class DecidedTimes(Part):
     """The verdict on a nominal time, or on several in a row."""
 
-    verdict: Verdict = Field(description="The verdict")
-    nominal_at: str = Field(description="The nominal time, or the first of several")
-    through_at: str = Field(description="The last nominal time of several")
-    count: int = Field(description="How many nominal times")
-    job: str | None = Field(description="The job of a fired time")
-    job_state: JobState | None = Field(description="The state of that job; null if none was made")
-    because_of: str | None = Field(
-        description="The job that blocked a skipped time, or the tenant's limit that a throttled time reached; "
-        "`expired`: the job of a missed time would have expired before it was made"
-    )
-    into: str | None = Field(description="The fire that covers a coalesced time; null while it is to come")
+    verdict: Verdict = Field(examples=["coalesced"])
+    """The verdict"""
+    nominal_at: str = Field(examples=["2030-01-01T00:00:02.000Z"])
+    """The nominal time, or the first of several"""
+    through_at: str = Field(examples=["2030-01-01T00:00:08.000Z"])
+    """The last nominal time of several"""
+    count: int = Field(examples=[7])
+    """How many nominal times"""
+    because_of: str | None = Field(examples=[None])
+    """The job that blocked a skipped time, or the tenant's limit that a throttled time reached; `expired`: the job of a
+    missed time would have expired before it was made"""
 
 
-class UndecidedResponse(BaseModel):
-    count: int = Field(description="How many nominal times through now have no verdict yet")
-    since: str | None = Field(description="The first of these times")
-    because: UndecidedBecause | None = Field(
-        description="due: the leader is about to decide some of them; paused: a resume decides; excluded: decided "
-        "when their window is over"
-    )
+class VerdictResponse(DecidedTimes):
+    """The verdict on a nominal time, or on several in a row."""
+
+    job: str | None = Field(examples=[None])
+    """The job of a fired time"""
+    job_state: JobState | None = Field(examples=[None])
+    """The state of that job; null if none was made"""
+    into: str | None = Field(examples=["2030-01-01T00:00:09.000Z"])
+    """The fire that covers a coalesced time; null while it is to come"""
 
 
-class VerdictsResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+class UndecidedResponse(Part):
+    count: int = Field(examples=[0])
+    """How many nominal times through now have no verdict yet"""
+    since: str | None = Field(examples=[None])
+    """The first of these times"""
+    because: UndecidedBecause | None = Field(examples=[None])
+    """due: the leader is about to decide some of them; paused: a resume decides; excluded: decided when their window
+    is over"""
 
-    items: list[VerdictResponse] = Field(description="The verdicts, newest first, as long as they are stored")
-    counts: CountsResponse = Field(description="The counts of all nominal times of the schedule, not of this page")
-    undecided: UndecidedResponse = Field(description="The times that are due and have no verdict yet")
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+
+class VerdictsResponse(Part):
+    items: list[VerdictResponse]
+    """The verdicts, newest first, as long as they are stored"""
+    counts: CountsResponse
+    """The counts of all nominal times of the schedule, not of this page"""
+    undecided: UndecidedResponse
+    """The times that are due and have no verdict yet"""
+    next: NextPage
 
 
 @router.get("/schedules/{name}/verdicts", responses=problem_responses(404, 422))
@@ -181,96 +159,31 @@ async def _coalesced_into(
     """Return the next fired time after each of ``runs`` (newest first), by the run's first time; None if to come."""
     if not runs:
         return {}
-    between = await _fired(schedule, runs[-1].last_ms, runs[0].first_ms, _READ_AT_ONCE_MAX, services)
+    store, of = services.verdicts, schedule.identity
+    between = await store.list(of, {Verdict.FIRED}, runs[-1].last_ms, runs[0].first_ms, _READ_AT_ONCE_MAX)
     if len(between) == _READ_AT_ONCE_MAX:
-        return {run.first_ms: await _next_fired(schedule, run.last_ms, services) for run in runs}
-    newest = await _next_fired(schedule, runs[0].last_ms, services)
-    ascending = between[::-1]
+        return {run.first_ms: await store.first_fired(of, run.last_ms) for run in runs}
+    ascending = [record.run.first_ms for record in reversed(between)]
     places = {run.first_ms: bisect_right(ascending, run.last_ms) for run in runs}
+    newest = await store.first_fired(of, runs[0].last_ms)
     return {first_ms: (*ascending, newest)[place] for first_ms, place in places.items()}
 
 
-async def _next_fired(schedule: ScheduleRef, after_ms: WallMs, services: ApiServices) -> WallMs | None:
-    """Return the first nominal time after ``after_ms`` that fired."""
-    # Nearly always the very next nominal time.
-    next_ms = next_nominal(schedule.trigger, after_ms)
-    known = await _fired(schedule, after_ms, next_ms + 1, 2, services) if next_ms is not None else []
-    if len(known) == 1:
-        return known[0]
-    known = known or await _fired(schedule, after_ms, LATEST_MS, 1, services)
-    return await _first_fired(schedule, after_ms, known[-1], services) if known else None
-
-
-async def _first_fired(schedule: ScheduleRef, after_ms: WallMs, fired_ms: WallMs, services: ApiServices) -> WallMs:
-    """Return the first time that fired after ``after_ms``, given that ``fired_ms`` fired.
-
-    The span is halved until one read covers it.
-    """
-    low_ms = after_ms  # nothing fired from ``after_ms`` to here
-    while True:
-        between = await _fired(schedule, low_ms, fired_ms, _READ_AT_ONCE_MAX, services)
-        if len(between) < _READ_AT_ONCE_MAX:
-            return between[-1] if between else fired_ms
-        fired_ms = between[-1]
-        middle_ms = WallMs((low_ms + fired_ms) // 2)
-        lower = await _fired(schedule, low_ms, middle_ms + 1, 1, services)
-        if lower:
-            fired_ms = lower[0]
-        else:
-            low_ms = middle_ms
-
-
-async def _fired(
-    schedule: ScheduleRef, after_ms: int, before_ms: int, limit: int, services: ApiServices
-) -> list[WallMs]:
-    """Return the times that fired strictly between the two, newest first."""
-    records = await services.verdicts.list(schedule.identity, _FIRED, WallMs(after_ms), WallMs(before_ms), limit)
-    return [record.run.first_ms for record in records]
-
-
-class ScheduleVerdictResponse(BaseModel):
+class ScheduleVerdictResponse(DecidedTimes):
     """The verdict on a nominal time of a schedule, or on several in a row."""
 
-    schedule: str = Field(description="The name of the schedule")
-    verdict: Verdict = Field(description="The verdict")
-    nominal_at: str = Field(description="The nominal time, or the first of several")
-    through_at: str = Field(description="The last nominal time of several")
-    count: int = Field(description="How many nominal times")
-    because_of: str | None = Field(
-        description="The job that blocked a skipped time, or the tenant's limit that a throttled time reached; "
-        "`expired`: the job of a missed time would have expired before it was made"
-    )
-    decided_at: str = Field(description="When the leader decided it")
+    schedule: str = Field(examples=["tick"])
+    """The name of the schedule"""
+    decided_at: str = Field(examples=["2030-01-01T00:00:09.100Z"])
+    """When the leader decided it"""
 
 
-class ScheduleVerdictPage(BaseModel):
+class ScheduleVerdictPage(Part):
     """A page of verdicts of all schedules."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "items": [
-                        {
-                            "schedule": "nightly",
-                            "verdict": "missed",
-                            "nominal_at": "2030-01-01T02:30:00.000Z",
-                            "through_at": "2030-01-01T02:30:00.000Z",
-                            "count": 1,
-                            "because_of": None,
-                            "decided_at": "2030-01-01T03:10:00.000Z",
-                        }
-                    ],
-                    "next": None,
-                }
-            ]
-        }
-    )
-
-    items: list[ScheduleVerdictResponse] = Field(
-        description="The verdicts, newest decision first, as long as they are stored"
-    )
-    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+    items: list[ScheduleVerdictResponse]
+    """The verdicts, newest decision first, as long as they are stored"""
+    next: NextPage
 
 
 @router.get("/verdicts", responses=problem_responses(403, 422))

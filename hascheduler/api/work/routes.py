@@ -29,10 +29,10 @@ from fastapi import APIRouter, Path, Request
 from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
 from hascheduler.api.http.limits import holding_of
 from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.jobs.dependencies import definitions_of
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Worker
 from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, notified
-from hascheduler.api.routing.published import instant_or_none
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.work.schemas import (
@@ -51,14 +51,15 @@ from hascheduler.api.work.schemas import (
     show_started,
 )
 from hascheduler.dispatch.settlements import has_attempt_record
-from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.errors import Conflict
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef, with_shard
+from hascheduler.model.values.fields import instant_or_none
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.values.redaction import kept_traceback
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
 from hascheduler.schema.definition import Definition, time_over
-from hascheduler.schema.noun import AS_REQUEST, read_document
+from hascheduler.schema.noun import AS_REQUEST
 
 _POLL_S = 1.0
 _SOON_S = 0.02
@@ -299,8 +300,4 @@ def _next_try_ms(job: StoredDocument, rules: Definition, body: FinishBody, now: 
 async def _rules(job: StoredDocument, services: ApiServices) -> Definition:
     """Return the job's definition; the defaults if there is none, or it can't be read."""
     name = str(job.get("definition"))
-    document = await services.definitions.get(name)
-    try:
-        return Definition(name=name) if document is None else read_document(Definition, name, document)
-    except InvalidInput:
-        return Definition(name=name)
+    return (await definitions_of([name], services)).get(name) or Definition(name=name)

@@ -143,6 +143,11 @@ class MemoryVerdictStore(MemoryStore):
             ]
         return sorted(records, key=lambda record: record.run.first_ms, reverse=True)[:limit]
 
+    async def first_fired(self, schedule: ScheduleId, after_ms: WallMs) -> WallMs | None:
+        async with self._connection.exchange("verdicts.first_fired") as database:
+            times = [record.run.first_ms for record in _fired(database, schedule)]
+        return min((nominal_ms for nominal_ms in times if nominal_ms > after_ms), default=None)
+
     async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
         async with self._connection.exchange("verdicts.of_all") as database:
             found = [(place, verdict) for place, verdict in _decided(database, which) if is_after(after, place)]

@@ -14,7 +14,7 @@ from hascheduler.handlers import webhook
 from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
 from tests.manifests.objects import Container, Objects
 
-_SETTINGS = {variable(name, field) for name, field in Settings.model_fields.items()}
+_SETTINGS = {variable(name) for name in Settings.model_fields}
 _SECRET_FILES = {f"{PREFIX}{secret}_FILE" for secret in SECRETS}
 _OF_COMMANDS = {f"{PREFIX}{name}" for name in ("TOKEN_FILE", "URL", "CA_FILE")}
 _OF_HANDLERS = {webhook.ALLOW, webhook.ALLOW_PRIVATE}

@@ -124,7 +124,7 @@ async def test_more_than_can_be_sorted_by_their_next_times_are_refused(
     client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await some(client, world)
-    monkeypatch.setattr("hascheduler.api.schedules.sorting.SORTED_MAX", 5)
+    monkeypatch.setattr("hascheduler.api.schedules.selection.SORTED_MAX", 5)
     check_problem(await client.get("/v1/schedules?sort=next"), 422, "sort")
     assert len((await get(client, "/v1/schedules?sort=next&text=n"))["items"]) == 4
     check_problem(await client.get("/v1/schedules?sort=trouble&after=e"), 422, "after")

@@ -17,6 +17,7 @@ from hascheduler.model.processor import NAME_BYTES_MAX, ProcessorRef, id_in_shar
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.rabbitmq.connection import ROUTING_KEY_BYTES_MAX, bundle_key, queue_name
 from hascheduler.shards.layout import Layout, encode_layout
+from hascheduler.telemetry.health import Vitals
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.tracing import NO_TRACING
 from tests.unit.cli.invoking import invoke
@@ -73,7 +74,7 @@ class ReplicaOfShard:
 
 def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
     settings, database = read(monkeypatch), cast("Any", AnyDatabase())
-    process = ProcessServices.of(settings, database, HandClock(), tracer=NO_TRACING, metrics=HttpMetrics())
+    process = ProcessServices.of(settings, database, HandClock(), NO_TRACING, HttpMetrics(), health=Vitals())
     replicas: Any = [ReplicaOfShard(), ReplicaOfShard()]
     home, other = (
         services_of(settings, process, name, database, replica, count=2)
@@ -81,7 +82,7 @@ def test_shards_of_one_process_share_who_may_ask_and_how_much(monkeypatch: pytes
     )
     for shared in "limits logins auth tokens audit audit_writer schedule_limits metrics new_id".split():  # noqa: SIM905
         assert getattr(home, shared) == getattr(other, shared), shared
-    for own in ("view", "events", "admission", "jobs", "schedules", "work", "registrations", "load"):
+    for own in ("view", "events", "admission", "jobs", "schedules", "work", "registrations", "recent"):
         assert getattr(home, own) is not getattr(other, own), own
     assert (home.view, other.view) == (replicas[0].view, replicas[1].view)
     assert (home.work_terms.scheduler, other.work_terms.scheduler) == ("default", "0001")
