@@ -15,7 +15,7 @@ from hascheduler.cli.completion import JobIds
 from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_job_id, confirmed, sendable_key, whole
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Command, DryRun, Given, IdempotencyKey, Options, Yes, widened
+from hascheduler.cli.options import Command, DryRun, Given, IdempotencyKey, Options, Yes, argument, option, widened
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.console import console, progress_bar
 from hascheduler.cli.output.printable import one_printable_line
@@ -185,9 +185,7 @@ def reprioritize(
     scheduler: Scheduler,
     *,
     ids: JobIds = None,
-    priority: Annotated[
-        str, typer.Argument(metavar="PRIORITY", help="0 to 10; 10 is the most urgent", show_default=False)
-    ],
+    priority: Annotated[str, argument("PRIORITY", "0 to 10; 10 is the most urgent")],
     how: ChangeOfAll,
     output: OutputForm,
 ) -> Shown:
@@ -208,7 +206,7 @@ def retry(
     ids: JobIds = None,
     *,
     with_dependents: Annotated[
-        bool, typer.Option("--with-dependents", help="Also retry the jobs that never ran because these failed")
+        bool, option("--with-dependents", "Also retry the jobs that never ran because these failed")
     ] = False,
     idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,

@@ -16,7 +16,7 @@ from rich.text import Text
 from hascheduler.cli.environment import access
 from hascheduler.cli.fields import options_of
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, InContext, Options, Url, text_option, with_options
+from hascheduler.cli.options import Given, InContext, Options, Url, option, text_option, with_options
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import Utc, instant_text, set_utc, time_of_day_text
 from hascheduler.cli.output.printable import one_printable_line, printable_json
@@ -49,10 +49,9 @@ class _Form(StrEnum):
 
 _ONLY: Options = {
     "types": Annotated[
-        list[EventType] | None,
-        typer.Option("--type", metavar="|".join(EventType), help="Only events of this type; repeatable"),
+        list[EventType] | None, option(f"--type {'|'.join(EventType)}", "Only events of this type; repeatable")
     ],
-    "job": text_option("--job", of="JOB", help="Only events of this job"),
+    "job": text_option("--job JOB", "Only events of this job"),
     **options_of(JobAttributes, {*JobAttributes.model_fields} - {"definition", "schedule", "tenant"}),
 }
 
@@ -60,20 +59,16 @@ _ONLY: Options = {
 @example("hascheduler events --type failed --type returned", "hascheduler events --job fire:nightly:1893456000000")
 @with_options("only", _ONLY)
 def events(
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="ID", help="Start after the event with this id; default: now")
-    ] = None,
+    after: Annotated[str | None, option("--after ID", "Start after the event with this id; default: now")] = None,
     follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait for more events, or stop after the stored ones")
+        bool, option("--follow/--no-follow", "Wait for more events, or stop after the stored ones")
     ] = True,
     utc: Utc = False,
     url: Url = None,
     *,
     in_context: InContext = None,
-    output: Annotated[_Form, typer.Option("-o", "--output", help="Output format; json: a line for each event")] = (
-        _Form.TEXT
-    ),
-    as_json: Annotated[bool, typer.Option("--json", hidden=True, help="Same as -o json")] = False,
+    output: Annotated[_Form, option("-o,--output", "Output format; json: a line for each event")] = _Form.TEXT,
+    as_json: Annotated[bool, option("--json", "Same as -o json", hidden=True)] = False,
     only: Given,
 ) -> None:
     """Follow the events of jobs and schedules, until Ctrl-C."""

@@ -15,7 +15,7 @@ from hascheduler.cli.completion import JobId
 from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_job_id
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, with_options
+from hascheduler.cli.options import Given, option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.console import new_table, or_dash
 from hascheduler.cli.output.instants import instant_text, relative_text, with_instants_shown
@@ -100,9 +100,7 @@ def ended_job(job: Job) -> Shown:
     return Shown(job, parts, EXIT_STATUSES.get(state, NOT_ENDED_STATUS))
 
 
-_Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many, newest submission first")
-]
+_Limit = Annotated[int, option("--limit N", "How many, newest submission first", min=1, max=10_000)]
 
 
 @example(

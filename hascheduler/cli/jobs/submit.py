@@ -18,13 +18,13 @@ from rich.console import RenderableType
 from rich.progress import Progress
 from rich.text import Text
 
-from hascheduler.cli.completion import argument, complete_definition, complete_job
+from hascheduler.cli.completion import complete_definition, complete_job
 from hascheduler.cli.fields import body_of, options_of
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.cli.input.values import check_job_id, parse_json, read_source, sendable_key
 from hascheduler.cli.jobs.show import EXIT_STATUSES, NOT_ENDED_STATUS, STATE_STYLES, ended_job
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, IdempotencyKey, with_options
+from hascheduler.cli.options import Given, IdempotencyKey, argument, option, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.console import console, new_table
 from hascheduler.cli.output.printable import printable
@@ -57,15 +57,8 @@ _DUPLICATE = "not submitted: jobs of {} are unique and this is a duplicate"
 @with_options("given", options_of(SubmitJobBody, _ARGUMENT))
 def submit(
     scheduler: Scheduler,
-    definition: Annotated[
-        str,
-        typer.Argument(
-            metavar="DEFINITION", help="Definition of the job", show_default=False, autocompletion=complete_definition
-        ),
-    ],
-    wait: Annotated[
-        str | None, typer.Option("--wait", metavar="SPAN", help="How long to wait for its end, then show the result")
-    ] = None,
+    definition: Annotated[str, argument("DEFINITION", "Definition of the job", complete_definition)],
+    wait: Annotated[str | None, option("--wait SPAN", "How long to wait for its end, then show the result")] = None,
     idempotency_key: IdempotencyKey = None,
     *,
     given: Given,
@@ -96,9 +89,7 @@ def wait(
     ids: Annotated[
         list[str], argument("JOB|BATCH...", "Ids of jobs, and of batches for all of their jobs", complete_job)
     ],
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", metavar="SPAN", help="How long to wait; default: no limit")
-    ] = None,
+    timeout: Annotated[str | None, option("--timeout SPAN", "How long to wait; default: no limit")] = None,
 ) -> Shown:
     """Wait until jobs have ended.
 
@@ -212,16 +203,10 @@ _STYLES = {"submitted": "green", "known already": "", "refused": "bold red"}
 @asks()
 def batch(
     scheduler: Scheduler,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="JSON lines or a YAML list; -: standard input", show_default=False)
-    ],
+    file: Annotated[str, argument("FILE", "JSON lines or a YAML list; -: standard input")],
     idempotency_key: IdempotencyKey = None,
-    atomic: Annotated[
-        bool, typer.Option("--atomic", help="All or none: if one job is refused, none is submitted")
-    ] = False,
-    wait: Annotated[
-        str | None, typer.Option("--wait", metavar="SPAN", help="How long to wait for the end of all of them")
-    ] = None,
+    atomic: Annotated[bool, option("--atomic", "All or none: if one job is refused, none is submitted")] = False,
+    wait: Annotated[str | None, option("--wait SPAN", "How long to wait for the end of all of them")] = None,
     *,
     output: OutputForm,
 ) -> Shown:

@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from hascheduler.cli.options import option
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
@@ -33,7 +32,7 @@ _OF_ZONES = "/zoneinfo/"
 
 _given: dict[str, bool] = {"utc": False}
 
-Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC instead of the time zone of TZ or this machine")]
+Utc = Annotated[bool, option("--utc", "Show times in UTC instead of the time zone of TZ or this machine")]
 
 
 def set_utc(utc: bool) -> None:

@@ -16,6 +16,7 @@ import uvloop
 
 from hascheduler.cli import environment
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import argument, option
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
@@ -32,9 +33,9 @@ class _Transport(StrEnum):
 
 
 TransportOrNone = Annotated[
-    _Transport | None, typer.Option(help="How jobs reach processors; default: RabbitMQ if it is installed")
+    _Transport | None, option("--transport", "How jobs reach processors; default: RabbitMQ if it is installed")
 ]
-Folder = Annotated[Path, typer.Option(metavar="DIR", help="Directory for the processes' logs")]
+Folder = Annotated[Path, option("--folder DIR", "Directory for the processes' logs")]
 
 
 def require_folder(folder: Path) -> None:
@@ -65,31 +66,23 @@ _KILLS = 3
 @example("hascheduler demo", "hascheduler demo --shards 4", "hascheduler demo --kubernetes --kills 6")
 def demo(
     *,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep everything running after the report, until Ctrl-C")
-    ] = False,
+    keep: Annotated[bool, option("--keep", "Keep everything running after the report, until Ctrl-C")] = False,
     transport: TransportOrNone = None,
     shards: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, max=SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False),
+        int | None, option("--shards N", "How many shards [1]", min=1, max=SHARDS_SHOWN_MAX, show_default=False)
     ] = None,
     folder: Folder = Path(".run/demo"),
-    pause: Annotated[str, typer.Option(metavar="SPAN", help="How long to wait between two kills")] = "5s",
+    pause: Annotated[str, option("--pause SPAN", "How long to wait between two kills")] = "5s",
     kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Run in a Kubernetes cluster with hascheduler, not on this machine")
+        bool, option("--kubernetes", "Run in a Kubernetes cluster with hascheduler, not on this machine")
     ] = False,
-    context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Context of kubectl; default: the current one")
-    ] = None,
+    context: Annotated[str | None, option("--context NAME", "Context of kubectl; default: the current one")] = None,
     namespace: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help=f"Namespace of hascheduler in the cluster [{_NAMESPACE}]", show_default=False
-        ),
+        option("--namespace NAME", f"Namespace of hascheduler in the cluster [{_NAMESPACE}]", show_default=False),
     ] = None,
     kills: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, max=100, help="How often to kill the leader's pod [3]", show_default=False),
+        int | None, option("--kills N", "How often to kill the leader's pod [3]", min=1, max=100, show_default=False)
     ] = None,
 ) -> None:
     """Run a whole system, kill its leader repeatedly and a processor once, and report what happened.
@@ -113,11 +106,11 @@ def demo(
     pause_ms = parse_duration(pause)
     of_a_cluster = {"--context": context, "--namespace": namespace, "--kills": kills}
     of_this_machine = {"--keep": keep or None, "--transport": transport, "--shards": shards}
-    for option, value in (of_this_machine if kubernetes else of_a_cluster).items():
+    for flag, value in (of_this_machine if kubernetes else of_a_cluster).items():
         if value is not None and kubernetes:
-            raise InvalidInput((option,), "applies only to a system on this machine", "no --kubernetes with it")
+            raise InvalidInput((flag,), "applies only to a system on this machine", "no --kubernetes with it")
         if value is not None:
-            raise InvalidInput((option,), "applies only to a cluster", "--kubernetes with it")
+            raise InvalidInput((flag,), "applies only to a cluster", "--kubernetes with it")
     opening: OpenEnvironment
     if kubernetes:
         from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
@@ -165,8 +158,8 @@ _OF_PROCESSORS = (
 
 @partial(with_settings, first=_OF_PROCESSORS)
 def processor(
-    modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help=f"Modules with handlers, {MODULE}")],
-    name: Annotated[str, typer.Option(help="Name of the processor; default: the host name")] = "",
+    modules: Annotated[list[str], argument("MODULE...", f"Modules with handlers, {MODULE}")],
+    name: Annotated[str, option("--name", "Name of the processor; default: the host name")] = "",
     *,
     settings: Settings,
 ) -> None:

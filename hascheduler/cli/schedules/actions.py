@@ -24,7 +24,7 @@ from hascheduler.cli.input.values import (
 )
 from hascheduler.cli.jobs.changes import ChangeOfAll, change_all, changes_all
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Because, DryRun, Given, IdempotencyKey, Options, Yes, with_options
+from hascheduler.cli.options import Because, DryRun, Given, IdempotencyKey, Options, Yes, option, with_options
 from hascheduler.cli.output.answers import Answer, OutputForm, Shown, asks
 from hascheduler.cli.output.yaml_text import as_text, change
 from hascheduler.cli.replica import Scheduler
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 
 _SHOWN_MAX = 20
 
-_ALL: Options = {
-    "all": Annotated[bool | None, typer.Option("--all", help="All active schedules; with resume, all paused ones")]
-}
+_ALL: Options = {"all": Annotated[bool | None, option("--all", "All active schedules; with resume, all paused ones")]}
 _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "triggered"}
 
 
@@ -68,9 +66,7 @@ def pause(
 def resume(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
-    catch_up: Annotated[
-        bool, typer.Option("--catch-up", help="Apply the misfire policy to the times since the pause")
-    ] = False,
+    catch_up: Annotated[bool, option("--catch-up", "Apply the misfire policy to the times since the pause")] = False,
     *,
     how: ChangeOfAll,
 ) -> Shown:
@@ -90,9 +86,7 @@ class ResetFrom(StrEnum):
 def reset(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
-    start: Annotated[
-        ResetFrom, typer.Option("--from", metavar="now", help="Fire the times after this instant")
-    ] = ResetFrom.NOW,
+    start: Annotated[ResetFrom, option("--from now", "Fire the times after this instant")] = ResetFrom.NOW,
     *,
     how: ChangeOfAll,
 ) -> Shown:
@@ -155,13 +149,9 @@ def trigger(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
     overlap: Annotated[
-        Overlap | None,
-        typer.Option("--overlap", help="Overlap policy if an earlier job has not ended; default: the schedule's"),
+        Overlap | None, option("--overlap", "Overlap policy if an earlier job has not ended; default: the schedule's")
     ] = None,
-    payload: Annotated[
-        str | None,
-        typer.Option("--payload", metavar="JSON|@FILE", help="Payload instead of the schedule's"),
-    ] = None,
+    payload: Annotated[str | None, option("--payload JSON|@FILE", "Payload instead of the schedule's")] = None,
     *,
     idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
@@ -199,10 +189,10 @@ def backfill(
     scheduler: Scheduler,
     name: ScheduleName,
     *,
-    start: Annotated[str, typer.Option("--from", metavar="INSTANT|SPAN", help="First time, inclusive; 7d: 7 days ago")],
-    end: Annotated[str, typer.Option("--to", metavar="INSTANT|SPAN", help="Last time, inclusive; not in the future")],
+    start: Annotated[str, option("--from INSTANT|SPAN", "First time, inclusive; 7d: 7 days ago")],
+    end: Annotated[str, option("--to INSTANT|SPAN", "Last time, inclusive; not in the future")],
     overlap: Annotated[
-        BackfillOverlap, typer.Option("--overlap", help="Run the jobs all at once, or one after the other")
+        BackfillOverlap, option("--overlap", "Run the jobs all at once, or one after the other")
     ] = BackfillOverlap.BUFFER_ONE,
     dry_run: DryRun = False,
 ) -> Shown:
@@ -223,7 +213,7 @@ def backfill(
     return Shown(answer, text)
 
 
-Paused = Annotated[bool, typer.Option("--paused", help="Create it paused; an existing schedule keeps its state")]
+Paused = Annotated[bool, option("--paused", "Create it paused; an existing schedule keeps its state")]
 
 
 @example(

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-import typer
 from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -21,7 +20,7 @@ from hascheduler.cli.completion import complete_schedule
 from hascheduler.cli.environment import access
 from hascheduler.cli.input.values import check_name, coming_instant, whole
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, InContext, LabelFilter, Url, with_options
+from hascheduler.cli.options import Given, InContext, LabelFilter, Url, argument, option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
 from hascheduler.cli.output.instants import (
     clock_text,
@@ -56,15 +55,10 @@ from hascheduler.triggers.requests import checked_trigger, read_trigger
 @with_options("given", TRIGGER)
 def preview_schedule(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]", help="Name of a stored schedule, or use options", autocompletion=complete_schedule
-        ),
+        str | None, argument("[NAME]", "Name of a stored schedule, or use options", complete_schedule)
     ] = None,
-    count: Annotated[str, typer.Option("--count", metavar="N", help="How many fires")] = "10",
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="INSTANT|SPAN", help="Start; 7d: in 7 days; default: now")
-    ] = None,
+    count: Annotated[str, option("--count N", "How many fires")] = "10",
+    start: Annotated[str | None, option("--from INSTANT|SPAN", "Start; 7d: in 7 days; default: now")] = None,
     url: Url = None,
     in_context: InContext = None,
     *,
@@ -258,10 +252,7 @@ class ComingFires:
 
 
 ZoneOption = Annotated[
-    str | None,
-    typer.Option(
-        "--timezone", metavar="ZONE", help="Time zone of the hours and days; default: that of TZ or this machine"
-    ),
+    str | None, option("--timezone ZONE", "Time zone of the hours and days; default: that of TZ or this machine")
 ]
 
 
@@ -278,7 +269,7 @@ def zone_or_default(name: str | None) -> ZoneInfo:
 @asks()
 def calendar(
     scheduler: Scheduler,
-    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=62, help="How many days, including today")] = 7,
+    days: Annotated[int, option("--days N", "How many days, including today", min=1, max=62)] = 7,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,
@@ -341,7 +332,7 @@ def _line(fire: dict[str, Any]) -> Text:
 @asks(watch_s=1)
 def timeline(
     scheduler: Scheduler,
-    hours: Annotated[int, typer.Option("--hours", metavar="N", min=1, max=168, help="How many hours to show")] = 24,
+    hours: Annotated[int, option("--hours N", "How many hours to show", min=1, max=168)] = 24,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,

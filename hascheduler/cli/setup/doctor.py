@@ -6,13 +6,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated
 
-import typer
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from hascheduler.check.servers import Requirement, RequirementState
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import argument
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
@@ -33,10 +33,7 @@ _SIGNS = {
     RequirementState.UNKNOWN: ("?", "cyan"),
 }
 
-Uris = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="URI", help="mongodb:// or amqp:// addresses; default: those of the settings"),
-]
+Uris = Annotated[list[str] | None, argument("URI", "mongodb:// or amqp:// addresses; default: those of the settings")]
 
 
 @example("hascheduler doctor", "hascheduler doctor mongodb://db1:27017/?replicaSet=rs0 amqp://guest:guest@broker/")

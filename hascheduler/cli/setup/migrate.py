@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DryRun
+from hascheduler.cli.options import DryRun, option
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
@@ -35,9 +35,9 @@ def migrate(
     dry_run: DryRun = False,
     complete: Annotated[
         bool,
-        typer.Option(
+        option(
             "--complete",
-            help="The exit status is 1 if indexes are kept for replicas of the older release: run it again later",
+            "The exit status is 1 if indexes are kept for replicas of the older release: run it again later",
         ),
     ] = False,
     settings: Settings,

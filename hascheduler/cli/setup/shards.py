@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import option
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.console import progress_bar
 from hascheduler.cli.output.logs import configure_logging
@@ -24,15 +24,11 @@ _SETTINGS = (
 )  # fmt: skip
 _POLL_S = 0.3
 
-Even = Annotated[bool, typer.Option("--even", help="Spread partitions evenly over all shards, with the fewest moves")]
-Tenants = Annotated[
-    list[str] | None, typer.Option("--tenant", metavar="NAME", help="Partition of this tenant; repeatable")
-]
-Partitions = Annotated[
-    list[int] | None, typer.Option("--partition", metavar="N", help="Partition, 0 to 255; repeatable")
-]
-To = Annotated[str, typer.Option("--to", metavar="SHARD", help="Shard to move them to")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Start the moves and return; they continue in the background")]
+Even = Annotated[bool, option("--even", "Spread partitions evenly over all shards, with the fewest moves")]
+Tenants = Annotated[list[str] | None, option("--tenant NAME", "Partition of this tenant; repeatable")]
+Partitions = Annotated[list[int] | None, option("--partition N", "Partition, 0 to 255; repeatable")]
+To = Annotated[str, option("--to SHARD", "Shard to move them to")]
+NoWait = Annotated[bool, option("--no-wait", "Start the moves and return; they continue in the background")]
 
 
 @example("hascheduler shards plan --even", "hascheduler shards plan --tenant acme --to 0002")
