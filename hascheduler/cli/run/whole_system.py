@@ -17,8 +17,6 @@ import uvloop
 from hascheduler.cli import environment
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import argument, option
-from hascheduler.cli.output.logs import configure_logging
-from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.settings import Settings
 
@@ -138,10 +136,8 @@ def demo(
 @with_settings
 def serve(*, settings: Settings) -> None:
     """Run one replica: the scheduler's loops and the HTTP API. On SIGTERM it hands over leadership and stops."""
-    exit_on_sigterm()
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
-    configure_logging(settings)
     uvloop.run(assembly.serve(settings))
 
 
@@ -164,7 +160,6 @@ def processor(
     settings: Settings,
 ) -> None:
     """Run one processor with the handlers of the given modules. On SIGTERM it drains."""
-    exit_on_sigterm()
     from hascheduler import assembly  # imports every driver, so only if the command runs
     from hascheduler.processor import load_handlers
     from hascheduler.processor.handler_loop import HandlerLoop
@@ -172,7 +167,6 @@ def processor(
     # Modules of the user are found in the current directory, as with `python -m`.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    configure_logging(settings, modules)
     with HandlerLoop(uvloop.new_event_loop) as handler_loop:
         # Handlers use what their modules bind to the running loop during import, such as a session.
         handlers = handler_loop.before_start(lambda: load_handlers(modules))

@@ -9,7 +9,7 @@ from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import option
 from hascheduler.cli.output.logs import configure_logging
-from hascheduler.cli.run.early_sigterm import exit_on_sigterm
+from hascheduler.cli.setting_options import exit_on_sigterm
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import parse_duration

@@ -10,7 +10,6 @@ import typer
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, option
 from hascheduler.cli.output.answers import Shown, prints
-from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.model.schema_version import Migration, StepKind
 from hascheduler.settings import Settings
@@ -49,7 +48,6 @@ def migrate(
     """
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
-    configure_logging(settings)
     done = asyncio.run(assembly.migrate(settings, dry_run=dry_run))
     if done is None:
         sys.stderr.write("hascheduler: interrupted; completed steps are kept, and the next run continues from there\n")

@@ -12,7 +12,6 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import option
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.console import progress_bar
-from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.settings import Settings
@@ -47,7 +46,6 @@ def plan(
     A tenant is in one of 256 partitions, by a hash of its name, and a partition is in one shard. Without options, show
     the current layout and the moves under way.
     """
-    configure_logging(settings)
     layout = _layout(settings)
     moves = _moves(layout, even=even, tenants=tenant or (), partitions=partition or (), to=to)
     return shown(layout, moves)
@@ -77,7 +75,6 @@ def apply(
         raise InvalidInput(
             ("--even",), "no partitions to move are given", "--even, or --tenant or --partition with --to"
         )
-    configure_logging(settings)
     layout = _layout(settings)
     moves = _moves(layout, even=even, tenants=tenant or (), partitions=partition or (), to=to)
     if moves:
