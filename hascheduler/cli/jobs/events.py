@@ -7,8 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
@@ -42,11 +41,6 @@ _STYLES = {
 }
 
 
-class _Form(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
 _ONLY: Options = {
     "types": Annotated[
         list[EventType] | None, option(f"--type {'|'.join(EventType)}", "Only events of this type; repeatable")
@@ -67,7 +61,9 @@ def events(
     url: Url = None,
     *,
     in_context: InContext = None,
-    output: Annotated[_Form, option("-o,--output", "Output format; json: a line for each event")] = _Form.TEXT,
+    output: Annotated[
+        Literal["text", "json"], option("-o,--output", "Output format; json: a line for each event")
+    ] = "text",
     as_json: Annotated[bool, option("--json", "Same as -o json", hidden=True)] = False,
     only: Given,
 ) -> None:
@@ -76,7 +72,7 @@ def events(
         set_utc(True)
     try:
         with replica(access(url, in_context)) as scheduler:
-            _follow(scheduler, only, after, follow=follow, as_json=as_json or output is _Form.JSON)
+            _follow(scheduler, only, after, follow=follow, as_json=as_json or output == "json")
     except KeyboardInterrupt:
         pass  # Ctrl-C is the way out
 

@@ -6,10 +6,9 @@ in a cluster, and reports.
 
 import os
 import sys
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 import uvloop
@@ -25,13 +24,9 @@ SHARDS_SHOWN_MAX = 8
 """The number of shards that one processor serves at once."""
 
 
-class _Transport(StrEnum):
-    RABBITMQ = "rabbitmq"
-    MONGO = "mongo"
-
-
 TransportOrNone = Annotated[
-    _Transport | None, option("--transport", "How jobs reach processors; default: RabbitMQ if it is installed")
+    Literal["rabbitmq", "mongo"] | None,
+    option("--transport", "How jobs reach processors; default: RabbitMQ if it is installed"),
 ]
 Folder = Annotated[Path, option("--folder DIR", "Directory for the processes' logs")]
 

@@ -4,9 +4,8 @@
 ``delete``.
 """
 
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import uuid4
 
 import typer
@@ -77,16 +76,12 @@ def resume(
     return _change(scheduler, "resume", name, how, catch_up=catch_up or None)
 
 
-class ResetFrom(StrEnum):
-    NOW = "now"
-
-
 @example("hascheduler schedule reset nightly --from now", "hascheduler schedule reset --all --dry-run")
 @changes_all(ScheduleFilter, _ALL)
 def reset(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
-    start: Annotated[ResetFrom, option("--from now", "Fire the times after this instant")] = ResetFrom.NOW,
+    start: Annotated[Literal["now"], option("--from now", "Fire the times after this instant")] = "now",
     *,
     how: ChangeOfAll,
 ) -> Shown:
@@ -95,7 +90,7 @@ def reset(
     Or all that match. Without a reset it would not fire until the time that it has reached. Times that already have a
     job do not fire again. Schedules that are not ahead do not change.
     """
-    return _change(scheduler, "reset", name, how, **({"start": start.value} if name else {}))
+    return _change(scheduler, "reset", name, how, **({"start": start} if name else {}))
 
 
 def _change(scheduler: Scheduler, verb: str, name: str | None, how: ChangeOfAll, **more: Any) -> Shown:
@@ -178,11 +173,6 @@ def trigger(
     return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
 
 
-class BackfillOverlap(StrEnum):
-    ALLOW = "allow"
-    BUFFER_ONE = "buffer_one"
-
-
 @example("hascheduler schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z --dry-run")
 @asks()
 def backfill(
@@ -192,8 +182,8 @@ def backfill(
     start: Annotated[str, option("--from INSTANT|SPAN", "First time, inclusive; 7d: 7 days ago")],
     end: Annotated[str, option("--to INSTANT|SPAN", "Last time, inclusive; not in the future")],
     overlap: Annotated[
-        BackfillOverlap, option("--overlap", "Run the jobs all at once, or one after the other")
-    ] = BackfillOverlap.BUFFER_ONE,
+        Literal["allow", "buffer_one"], option("--overlap", "Run the jobs all at once, or one after the other")
+    ] = "buffer_one",
     dry_run: DryRun = False,
 ) -> Shown:
     """Create jobs for past times of a schedule.
@@ -201,7 +191,7 @@ def backfill(
     One for each time between the two instants that has no job yet, so the command can be repeated.
     """
     start, end = past_instant("--from", start), past_instant("--to", end)
-    answer = scheduler.schedules.backfill(check_name(name), start, end, overlap=overlap.value, dry_run=dry_run)
+    answer = scheduler.schedules.backfill(check_name(name), start, end, overlap=overlap, dry_run=dry_run)
     done = "would be created" if dry_run else "created"
     text = Text.assemble((f"{answer['created']} {done}", "bold green"))
     text.append(f", {answer['existing']} already existed, of {answer['count']} times")
