@@ -14,6 +14,7 @@ from rich.text import Text
 from hascheduler.cli.completion import JobId
 from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_job_id
+from hascheduler.cli.jobs.changes import count_text
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks
@@ -258,7 +259,8 @@ def _errors_page(answer: Answer) -> RenderableType:
     ]
     others = answer["others"]
     if others["groups"]:
-        parts.append(Text(f"and {others['count']} jobs in {others['groups']} smaller groups", style="dim"))
+        jobs, groups = count_text(others["count"], "job"), count_text(others["groups"], "smaller group")
+        parts.append(Text(f"and {jobs} in {groups}", style="dim"))
     if answer["groups"] and not answer["complete"]:
         parts.append(Text(f"Of the newest {answer['examined']} failed jobs that match.", style="dim"))
     return Group(*parts)
