@@ -1,8 +1,6 @@
 """The one table of commands: which function each command is, and its line in ``--help``.
 
-A command's module is imported only if that command runs, is completed or shows its own help. Lists of commands come
-from this table alone, so that ``hascheduler --help`` answers at once. A line is the first sentence of the command's own
-help (a test compares them).
+A line is the first sentence of the command's own help (a test compares them).
 """
 
 from collections.abc import Mapping

@@ -207,7 +207,7 @@ def _place(standing: Answer) -> str:
 
 def _comparison(standing: Answer) -> Table:
     """Return the comparison with the next job in line; criteria after the deciding one no longer matter."""
-    table = new_table("", "criterion", "this job", f"next: {standing['first']}", "")
+    table = new_table("criterion", "this job", f"next: {standing['first']}", "")
     for row in standing["criteria"]:
         decides = row["criterion"] == standing["deciding"]
         table.add_row(
@@ -231,7 +231,7 @@ def why(scheduler: Scheduler, id: JobId) -> Answer:
 
 
 def _counts_table(answer: Answer) -> RenderableType:
-    table = new_table("", "state", "jobs")
+    table = new_table("state", "jobs")
     for state in JobState:
         table.add_row(
             Text(state.value, style=STATE_STYLES.get(state.value, "")),

@@ -229,7 +229,7 @@ def _page(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]
         if len(results) <= _SHOWN_MAX or result["problem"] is not None
     ]
     if shown:
-        table = new_table("", "", "ref", "answer", "job")
+        table = new_table("", "ref", "answer", "job")
         for number, job, result in shown:
             ref = job.get("ref", "–") if isinstance(job, Mapping) else "–"
             table.add_row(str(number), Text(str(ref)), *_cells(result))

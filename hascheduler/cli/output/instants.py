@@ -131,11 +131,9 @@ def span_text(span_ms: int) -> str:
     parts: list[str] = []
     for unit, size in _UNITS:
         count, rest = divmod(rest, size)
-        if count or (parts and len(parts) < 2):
+        if count or parts:
             parts.append(f"{count}{unit}" if count else "")
-        if len(parts) == 2:
-            break
-    return " ".join(part for part in parts if part) or "0s"
+    return " ".join(filter(None, parts[:2])) or "0s"
 
 
 def relative_text(instant: str | None) -> str:

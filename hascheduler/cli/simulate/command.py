@@ -46,7 +46,7 @@ _ROWS_MAX = 20
 
 def comparison(outcomes: Sequence[RunOutcome]) -> Table:
     reports = [report(outcome) for outcome in outcomes]
-    table = new_table("", "", *(each.policy for each in reports))
+    table = new_table("", *(each.policy for each in reports))
     for column in table.columns[1:]:
         column.justify = "right"
     for name, *figures in _rows(reports):
@@ -141,7 +141,7 @@ def simulate(
     """
     if list_examples:
         notes = {name: example_note(name) for name in example_names()}
-        table = new_table("", "example", "description")
+        table = new_table("example", "description")
         for name, note in notes.items():
             table.add_row(Text(name, style="bold"), Text(note))
         return Shown(notes, table)
