@@ -95,7 +95,7 @@ async def create_schedule(
         response.status_code = HTTPStatus.OK
         response.headers.update(idempotency.REPLAYED)
     response.headers["Location"] = note.location
-    warn_of_names(response, (job for _, job in whole.made), services.view)
+    warn_of_names(response, (job for _, job in whole.made), services.view, on_failure=whole.on_failure)
     return schedule_response(document, response, services, caller)
 
 
@@ -161,7 +161,7 @@ async def replace_schedule(
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, with_unseen_payloads(name, whole, stored, caller), stored, edit)
 
-    warn_of_names(response, (job for _, job in whole.made), services.view)
+    warn_of_names(response, (job for _, job in whole.made), services.view, on_failure=whole.on_failure)
     document, is_new = await put_schedule_of(name, whole, caller, services, precondition=precondition, change=change)
     if is_new:
         response.status_code = HTTPStatus.CREATED
@@ -186,7 +186,7 @@ async def patch_schedule(
 
     document = await edit_schedule(name, caller, services, precondition, change)
     shown = schedule_response(document, response, services, caller)
-    warn_of_names(response, shown.jobs or [shown.job], services.view)
+    warn_of_names(response, shown.jobs or [shown.job], services.view, on_failure=shown.on_failure)
     return shown
 
 
