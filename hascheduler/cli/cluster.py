@@ -34,7 +34,7 @@ ProcessorName = Annotated[str, argument("NAME", "Name of the processor; in Kuber
 
 def _tables(answer: Answer) -> RenderableType:
     shards = [_shards(answer)] if answer.get("shards") else []
-    health = answer.get("health")  # replicas of an older release send none
+    health = answer.get("health")  # replicas of 0.2.0 send none
     parts: list[RenderableType] = [_summary(answer), *shards, _replicas(answer), _processors(answer)]
     if health is not None:
         parts.insert(0, _verdict(health))
@@ -70,25 +70,19 @@ def _summary(answer: Answer) -> Text:
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
     text.append(f"\njournal {or_dash(answer['journal_seq'])}   {counts}")
     text.append(f"\nanswered by {_name(answer['replica_id'])}", style="dim")
-    if "schema" in answer:
-        text.append(f"   schema version {answer['schema']['version']}", style="dim")
+    text.append(f"   schema version {answer['schema']['version']}", style="dim")
     return text if answer.get("health") else text.append(_trouble(answer))
 
 
 def _trouble(answer: Answer) -> Text:
-    """Return what a replica of an older release, which gives no verdict, tells of problems."""
+    """Return what a replica of 0.2.0, which gives no verdict, tells of problems."""
     text = Text()
-    if answer.get("paused"):
-        text.append(f"\n{pause_line(answer['paused'])}", style="bold yellow")
-    findings = answer.get("findings")
+    findings = answer["findings"]
     if findings and findings["counts"]:
         counts = ", ".join(f"{kind} {count}" for kind, count in findings["counts"].items())
         text.append(f"\nbroken: {counts}", style="bold red").append("   run hascheduler check for details", style="dim")
-    if answer.get("mirrors_differ"):
+    if answer["mirrors_differ"]:
         text.append(f"\nits mirror differs from {', '.join(map(_name, answer['mirrors_differ']))}", style="bold red")
-    data = sorted({row.get("zone_data") for row in answer["replicas"] if row.get("alive", True)} - {None})
-    if len(data) > 1:
-        text.append(f"\ntheir time-zone data differ: {', '.join(data)}", style="bold red")
     if not answer["ready"]:
         text.append(f"   not ready: {answer['unready_reason']}", style="red")
     return text
