@@ -255,11 +255,17 @@ def read_jobs(source: str) -> list[Any]:
     """Return the jobs of a file, or of ``-``; raise an `InvalidInput` if it can't be read or has no jobs."""
     text = read_source(source, "JSON lines or YAML in UTF-8").removeprefix("\ufeff")  # some editors begin files with it
     name = "standard input" if source == "-" else source
+    jobs: Any
     if text.lstrip().startswith("{"):
         lines = enumerate(text.split("\n"), 1)
         jobs = [_json(line, f"{name}, line {number}") for number, line in lines if line.strip()]
+    elif text.lstrip().startswith("["):
+        jobs = _json(text, name)
     else:
-        jobs = _list(text, name)
+        jobs = [document for document in read_documents(text, name) if document is not None]
+        jobs = jobs[0] if len(jobs) == 1 else jobs
+    if not isinstance(jobs, list):
+        raise InvalidInput((name,), "is not a list of jobs", "JSON lines, or a YAML list")
     if not jobs:
         raise InvalidInput(("FILE",), f"{name} contains no jobs", "JSON lines, or a YAML list")
     return jobs
@@ -270,14 +276,3 @@ def _json(text: str, where: str) -> Any:
         return parse_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput((where,), f"is not JSON: {error}", "one job a line, as JSON") from None
-
-
-def _list(text: str, name: str) -> list[Any]:
-    if text.lstrip().startswith("["):
-        jobs = _json(text, name)
-    else:
-        documents = [document for document in read_documents(text, name) if document is not None]
-        jobs = documents[0] if len(documents) == 1 else documents
-    if not isinstance(jobs, list):
-        raise InvalidInput((name,), "is not a list of jobs", "JSON lines, or a YAML list")
-    return jobs
