@@ -218,12 +218,6 @@ def failovers(
     return {"items": scheduler.cluster.failovers(limit)}
 
 
-def pause_line(paused: Answer) -> str:
-    """Return ``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
-    what = "all schedules are paused" if paused["schedules_only"] else "everything is paused"
-    return f"{what} {_since(paused)}"
-
-
 def _since(paused: Answer) -> str:
     return f"since {instant_text(paused['since'])} by {paused['by']}: {paused['because']}"
 
@@ -234,7 +228,11 @@ def _demand_all(command: str, *, everything: bool) -> None:
 
 
 def _paused_line(answer: Answer) -> str:
-    return "nothing is paused" if answer["paused"] is None else pause_line(answer["paused"])
+    """Return ``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
+    paused = answer["paused"]
+    if paused is None:
+        return "nothing is paused"
+    return f"{'all schedules are' if paused['schedules_only'] else 'everything is'} paused {_since(paused)}"
 
 
 @example('hascheduler pause --all --because "the database of the invoices moves"')

@@ -17,7 +17,7 @@ from hascheduler.cli.input.values import check_job_id, confirmed, sendable_key, 
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Command, DryRun, Given, IdempotencyKey, Options, Yes, argument, option, widened
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, progress_bar
+from hascheduler.cli.output.console import console, count_text, progress_bar
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.replica import Scheduler, as_cli_errors
 from hascheduler.client import Changed
@@ -98,10 +98,6 @@ def change_all(
             )
             return _shown(so_far, f"{_summary(so_far, noun, done)} so far, of {count}", _INTERRUPTED)
     return _shown(so_far, _summary(so_far, noun, done))
-
-
-def count_text(number: int, noun: str, *, exact: bool = True) -> str:
-    return f"{'' if exact else 'more than '}{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _summary(changed: Changed, noun: str, done: str) -> str:

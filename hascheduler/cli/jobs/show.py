@@ -14,11 +14,10 @@ from rich.text import Text
 from hascheduler.cli.completion import JobId
 from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_job_id
-from hascheduler.cli.jobs.changes import count_text
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks
-from hascheduler.cli.output.console import new_table, or_dash
+from hascheduler.cli.output.console import count_text, new_table, or_dash
 from hascheduler.cli.output.instants import instant_text, relative_text, with_instants_shown
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, plain, table_of

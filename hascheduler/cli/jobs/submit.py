@@ -232,9 +232,11 @@ def _page(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]
         table = new_table("", "ref", "answer", "job")
         for number, job, result in shown:
             ref = job.get("ref", "–") if isinstance(job, Mapping) else "–"
-            table.add_row(str(number), Text(str(ref)), *_cells(result))
+            answer, problem = _answer(result), result["problem"]
+            told = Text(str(result["job"] if problem is None else problem["detail"]))
+            table.add_row(str(number), Text(str(ref)), Text(answer, style=_STYLES[answer]), told)
         yield table
-    counts = {answer: sum(1 for one in results if _answer(one) == answer) for answer in _STYLES}
+    counts = Counter(map(_answer, results))
     summary = [Text(f"{counts[answer]} {answer}", style=style) for answer, style in _STYLES.items() if counts[answer]]
     yield Text.assemble(Text(", ").join(summary), f" in {', '.join(batches)}")
 
@@ -243,12 +245,6 @@ def _answer(result: Result) -> str:
     if result["problem"] is not None:
         return "refused"
     return "submitted" if result["status"] == 201 else "known already"
-
-
-def _cells(result: Result) -> tuple[Text, Text]:
-    answer = _answer(result)
-    what = result["job"] if result["problem"] is None else result["problem"]["detail"]
-    return Text(answer, style=_STYLES[answer]), Text(str(what))
 
 
 def read_jobs(source: str) -> list[Any]:

@@ -58,6 +58,10 @@ def or_dash(value: object) -> str:
     return "–" if value is None else str(value)
 
 
+def count_text(number: int, noun: str, *, exact: bool = True) -> str:
+    return f"{'' if exact else 'more than '}{number} {noun}{'' if number == 1 else 's'}"
+
+
 def progress_bar(shown: Console) -> Progress:
     """Return a progress bar, which is drawn on a terminal alone and disappears when it is done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

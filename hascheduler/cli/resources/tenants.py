@@ -12,10 +12,10 @@ from rich.text import Text
 
 from hascheduler.cli.completion import NounName
 from hascheduler.cli.input.values import check_name, confirmed, delete_stored
-from hascheduler.cli.jobs.changes import count_text
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Yes, option
 from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.console import count_text
 from hascheduler.cli.replica import Scheduler
 from hascheduler.client import Changed, StillRunning
 from hascheduler.client.answers import JobCountsResponse

@@ -17,7 +17,9 @@ from hascheduler.cli import environment
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import argument, option
 from hascheduler.cli.setting_options import with_settings
-from hascheduler.settings import Settings
+from hascheduler.errors import InvalidInput
+from hascheduler.model.values.instants import parse_duration
+from hascheduler.settings import Settings, read_settings
 
 MODULE = "such as hascheduler.handlers.log; shop:mine if `handlers` has another name there"
 SHARDS_SHOWN_MAX = 8
@@ -33,8 +35,6 @@ Folder = Annotated[Path, option("--folder DIR", "Directory for the processes' lo
 
 def require_folder(folder: Path) -> None:
     """Raise `InvalidInput` if no logs can be written there: it is a file, or below one, or not writable."""
-    from hascheduler.errors import InvalidInput
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -45,7 +45,6 @@ def require_folder(folder: Path) -> None:
 async def require_own_servers(transport: str | None) -> None:
     """Raise `InvalidInput` before any process starts if servers that the environment names can't be used."""
     from hascheduler import assembly
-    from hascheduler.settings import read_settings
 
     if os.environ.get("HASCHEDULER_MONGODB_URI"):
         used = transport or ("rabbitmq" if os.environ.get("HASCHEDULER_AMQP_URL") else "mongo")
@@ -93,8 +92,6 @@ def demo(
 
     from hascheduler.demo.run import OpenEnvironment, run_demo
     from hascheduler.embedded.children import run_in_foreground
-    from hascheduler.errors import InvalidInput
-    from hascheduler.model.values.instants import parse_duration
 
     pause_ms = parse_duration(pause)
     of_a_cluster = {"--context": context, "--namespace": namespace, "--kills": kills}
