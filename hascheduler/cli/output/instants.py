@@ -117,14 +117,6 @@ def finest_of(instants_ms: list[int]) -> str:
     return "seconds" if any(at_ms % 60_000 for at_ms in instants_ms) else "minutes"
 
 
-def relative_span(at_ms: int, now_ms: int) -> str:
-    """Return the distance from now in its two largest units: ``in 3h 12m``, ``45s ago``, ``now``."""
-    span = span_text(abs(at_ms - now_ms))
-    if span == "0s":
-        return "now"
-    return f"in {span}" if at_ms > now_ms else f"{span} ago"
-
-
 def span_text(span_ms: int) -> str:
     """Return the two largest units, rounded down: ``126d 3h``, ``59s``."""
     rest = span_ms // 1_000
@@ -137,5 +129,11 @@ def span_text(span_ms: int) -> str:
 
 
 def relative_text(instant: str | None) -> str:
-    """Return the `relative_span` of an RFC 3339 text from now; a dash for None."""
-    return "–" if instant is None else relative_span(parse_instant(instant), SystemClock().wall_ms())
+    """Return the distance from now in its two largest units: ``in 3h 12m``, ``45s ago``, ``now``; a dash for None."""
+    if instant is None:
+        return "–"
+    ahead_ms = parse_instant(instant) - SystemClock().wall_ms()
+    span = span_text(abs(ahead_ms))
+    if span == "0s":
+        return "now"
+    return f"in {span}" if ahead_ms > 0 else f"{span} ago"

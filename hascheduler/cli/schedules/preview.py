@@ -18,7 +18,7 @@ from rich.text import Text
 
 from hascheduler.cli.completion import complete_schedule
 from hascheduler.cli.environment import access
-from hascheduler.cli.input.values import check_name, coming_instant, whole
+from hascheduler.cli.input.values import check_name, coming_instant
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, InContext, LabelFilter, Url, argument, option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
@@ -36,6 +36,7 @@ from hascheduler.cli.replica import Scheduler, replica
 from hascheduler.cli.schedules.options import TRIGGER, new_trigger
 from hascheduler.cli.schedules.show import trigger_text, warning_lines
 from hascheduler.clock import SystemClock
+from hascheduler.dispatch.schedules import previews
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, format_duration, format_instant, parse_instant
 from hascheduler.model.values.zone_data import read_zone, zone_names
@@ -57,7 +58,7 @@ def preview_schedule(
     name: Annotated[
         str | None, argument("[NAME]", "Name of a stored schedule, or use options", complete_schedule)
     ] = None,
-    count: Annotated[str, option("--count N", "How many fires")] = "10",
+    count: Annotated[int, option("--count N", "How many fires", min=1, max=previews.PREVIEW_COUNT_MAX)] = 10,
     start: Annotated[str | None, option("--from INSTANT|SPAN", "Start; 7d: in 7 days; default: now")] = None,
     url: Url = None,
     in_context: InContext = None,
@@ -71,14 +72,13 @@ def preview_schedule(
     """
     start = None if start is None else coming_instant("--from", start)
     after_ms = None if start is None else WallMs(parse_instant(start) - 1)
-    wanted = _count(count)
     answer: Answer
     if given:
         trigger = new_trigger(given)
-        answer, title = _computed(name or "preview", trigger, after_ms, wanted), trigger_text(trigger)
+        answer, title = _computed(name or "preview", trigger, after_ms, count), trigger_text(trigger)
     elif name is not None:
         with replica(access(url, in_context)) as scheduler:
-            answer, title = scheduler.schedules.preview(check_name(name), count=wanted, start=start), name
+            answer, title = scheduler.schedules.preview(check_name(name), count=count, start=start), name
     else:
         raise InvalidInput(("NAME",), "neither a schedule nor times are given", "NAME, or --cron, --every or --at")
     return Shown(answer, preview_page(f"Next fires of {title}", answer))
@@ -89,8 +89,6 @@ def _computed(schedule: str, body: Answer, after_ms: WallMs | None, count: int) 
 
     ``schedule`` is the name that decides the jitter.
     """
-    from hascheduler.dispatch.schedules import previews
-
     now_ms = SystemClock().wall_ms()
     trigger, after_ms = checked_trigger(body, now_ms), now_ms if after_ms is None else after_ms
     times = list(_times(schedule, trigger, after_ms, count))
@@ -121,15 +119,6 @@ def _times(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Ite
                 return
         else:
             return
-
-
-def _count(text: str) -> int:
-    from hascheduler.dispatch.schedules.previews import PREVIEW_COUNT_MAX
-
-    count = whole("--count", text)
-    if not 1 <= count <= PREVIEW_COUNT_MAX:
-        raise InvalidInput(("--count",), f"{text[:64]!r}", f"1 to {PREVIEW_COUNT_MAX}")
-    return count
 
 
 _PAYLOAD_SHOWN_MAX = 200

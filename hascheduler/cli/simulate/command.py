@@ -106,7 +106,6 @@ def short_span_text(span_ms: int) -> str:
 _SHOWN_MAX = 5
 
 
-_File = argument("FILE", "Scenario in YAML or JSON, or a recording; -: standard input")
 _Example = option("--example NAME", "Built-in scenario instead of a file", one_of(example_names()))
 _Policy = option(
     "--policy POLICY",
@@ -116,7 +115,6 @@ _Policy = option(
 _Compare = option(
     "--compare POLICY", "Policy to compare with; several presets separated by commas, or repeatable", one_of(PRESETS)
 )
-_Plot = option("--plot OUT", "Draw a plot to OUT.png or OUT.svg")
 
 
 @example(
@@ -126,13 +124,13 @@ _Plot = option("--plot OUT", "Draw a plot to OUT.png or OUT.svg")
 )
 @prints()
 def simulate(
-    file: Annotated[str | None, _File] = None,
+    file: Annotated[str | None, argument("FILE", "Scenario in YAML or JSON, or a recording; -: standard input")] = None,
     *,
     example: Annotated[str | None, _Example] = None,
     list_examples: Annotated[bool, option("--list-examples", "List the built-in scenarios")] = False,
     policy: Annotated[str | None, _Policy] = None,
     compare: Annotated[list[str] | None, _Compare] = None,
-    plot: Annotated[str | None, _Plot] = None,
+    plot: Annotated[str | None, option("--plot OUT", "Draw a plot to OUT.png or OUT.svg")] = None,
 ) -> Shown:
     """Run a scenario on the real dispatch core in virtual time, and show the result.
 
