@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from hascheduler.cli.app import app
-from hascheduler.cli.commands import COMMANDS
+from hascheduler.cli.commands import COMMANDS, EXTRAS
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from hascheduler.gc_tuning import collect_seldom
@@ -33,7 +33,8 @@ def main() -> None:
     except (CallerError, WorldError) as error:
         _end_with(error)
     except ModuleNotFoundError as error:
-        command, extra = _needed_extra(sys.argv[1:])
+        command = next((word for word in sys.argv[1:] if word in COMMANDS), "")
+        extra = EXTRAS.get(command)
         if extra is None or (error.name or "").startswith("hascheduler"):
             raise
         install = f"pip install 'hascheduler[{extra}]'"
@@ -46,11 +47,6 @@ def main() -> None:
         _end_with(_first(faults))
     else:
         sys.exit(status if isinstance(status, int) else 0)
-
-
-def _needed_extra(arguments: list[str]) -> tuple[str, str | None]:
-    command = next((word for word in arguments if word in COMMANDS), "")
-    return command, COMMANDS[command].extra if command else None
 
 
 def _end_with_usage(error: Any) -> None:

@@ -3,6 +3,6 @@
 A command reads its input, asks a replica over HTTP and shows the answer. Only the commands of ``run`` and ``setup``
 work on servers themselves. The exit status is 2 for the caller's fault, 1 for the world's (`hascheduler.__main__`).
 
-A module is imported when its command runs (`hascheduler.cli.commands`), and a command imports heavy modules only where
-it needs them, so that ``--help`` and completion answer at once.
+A command imports heavy modules only where it needs them, so that ``--help`` and completion answer at once
+(`hascheduler.cli.lazy_groups`).
 """

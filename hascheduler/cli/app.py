@@ -11,7 +11,7 @@ from hascheduler import __version__
 from hascheduler.cli.commands import COMMANDS
 from hascheduler.cli.environment import require_known_variables, set_options
 from hascheduler.cli.lazy_groups import lazy_group
-from hascheduler.cli.options import InContext
+from hascheduler.cli.options import InContext, option
 from hascheduler.cli.output.instants import Utc, set_utc
 
 # Plain help: in a table the names of environment variables would be cut off.
@@ -27,15 +27,11 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def hascheduler(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit")
+        bool, option("--version", "Show the version and exit", callback=_show_version, is_eager=True)
     ] = False,
     ca_file: Annotated[
         str | None,
-        typer.Option(
-            "--ca-file",
-            metavar="FILE",
-            help="PEM authorities to verify replicas over HTTPS [env var: HASCHEDULER_CA_FILE]",
-        ),
+        option("--ca-file FILE", "PEM authorities to verify replicas over HTTPS [env var: HASCHEDULER_CA_FILE]"),
     ] = None,
     context: InContext = None,
     utc: Utc = False,
@@ -69,8 +65,7 @@ def _show_warnings() -> None:
 
 def version(
     verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Also show Python, time-zone data, path, and whether the core is compiled"),
+        bool, option("--verbose", "Also show Python, time-zone data, path, and whether the core is compiled")
     ] = False,
 ) -> None:
     """Show the version and whether the core runs compiled.

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any
 
-import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +16,7 @@ from rich.text import Text
 from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.environment import access, own_url
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Because
+from hascheduler.cli.options import Because, argument, option
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
 from hascheduler.cli.output.console import or_dash, yes_or_no
 from hascheduler.cli.output.instants import instant_text
@@ -29,15 +28,13 @@ from hascheduler.model.resources import format_resources
 _MOST = 20
 _OF_STATE = {"good": "bold green", "warning": "bold yellow", "critical": "bold red", "unknown": "bold yellow"}
 
-All = Annotated[bool, typer.Option("--all", help="Confirm that this applies to the whole cluster; required")]
-ProcessorName = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of the processor; in Kubernetes, its pod's name")
-]
+All = Annotated[bool, option("--all", "Confirm that this applies to the whole cluster; required")]
+ProcessorName = Annotated[str, argument("NAME", "Name of the processor; in Kubernetes, its pod's name")]
 
 
 def _tables(answer: Answer) -> RenderableType:
     shards = [_shards(answer)] if answer.get("shards") else []
-    health = answer.get("health")  # replicas of an older release send none
+    health = answer.get("health")  # replicas of 0.2.0 send none
     parts: list[RenderableType] = [_summary(answer), *shards, _replicas(answer), _processors(answer)]
     if health is not None:
         parts.insert(0, _verdict(health))
@@ -73,25 +70,19 @@ def _summary(answer: Answer) -> Text:
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
     text.append(f"\njournal {or_dash(answer['journal_seq'])}   {counts}")
     text.append(f"\nanswered by {_name(answer['replica_id'])}", style="dim")
-    if "schema" in answer:
-        text.append(f"   schema version {answer['schema']['version']}", style="dim")
+    text.append(f"   schema version {answer['schema']['version']}", style="dim")
     return text if answer.get("health") else text.append(_trouble(answer))
 
 
 def _trouble(answer: Answer) -> Text:
-    """Return what a replica of an older release, which gives no verdict, tells of problems."""
+    """Return what a replica of 0.2.0, which gives no verdict, tells of problems."""
     text = Text()
-    if answer.get("paused"):
-        text.append(f"\n{pause_line(answer['paused'])}", style="bold yellow")
-    findings = answer.get("findings")
+    findings = answer["findings"]
     if findings and findings["counts"]:
         counts = ", ".join(f"{kind} {count}" for kind, count in findings["counts"].items())
         text.append(f"\nbroken: {counts}", style="bold red").append("   run hascheduler check for details", style="dim")
-    if answer.get("mirrors_differ"):
+    if answer["mirrors_differ"]:
         text.append(f"\nits mirror differs from {', '.join(map(_name, answer['mirrors_differ']))}", style="bold red")
-    data = sorted({row.get("zone_data") for row in answer["replicas"] if row.get("alive", True)} - {None})
-    if len(data) > 1:
-        text.append(f"\ntheir time-zone data differ: {', '.join(data)}", style="bold red")
     if not answer["ready"]:
         text.append(f"   not ready: {answer['unready_reason']}", style="red")
     return text
@@ -185,12 +176,10 @@ def _health_line(answer: Answer) -> Text:
 def health(
     url: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[URL]", help="A replica or a health port; by default the HASCHEDULER_HEALTH_PORT of this machine"
-        ),
+        argument("[URL]", "A replica or a health port; by default the HASCHEDULER_HEALTH_PORT of this machine"),
     ] = None,
     *,
-    live: Annotated[bool, typer.Option("--live", help="Only fail if the process must be restarted")] = False,
+    live: Annotated[bool, option("--live", "Only fail if the process must be restarted")] = False,
 ) -> Shown:
     """Check that a replica or processor is ready, or say why not with exit status 1.
 
@@ -223,18 +212,10 @@ def _failovers_table(answer: Answer) -> RenderableType:
 @asks(_failovers_table, tables=1)
 def failovers(
     scheduler: Scheduler,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=_MOST, help="How many, newest first")
-    ] = _MOST,
+    limit: Annotated[int, option("--limit N", "How many, newest first", min=1, max=_MOST)] = _MOST,
 ) -> Answer:
     """List changes of leader, with the reason and the time without a leader."""
     return {"items": scheduler.cluster.failovers(limit)}
-
-
-def pause_line(paused: Answer) -> str:
-    """Return ``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
-    what = "all schedules are paused" if paused["schedules_only"] else "everything is paused"
-    return f"{what} {_since(paused)}"
 
 
 def _since(paused: Answer) -> str:
@@ -247,7 +228,11 @@ def _demand_all(command: str, *, everything: bool) -> None:
 
 
 def _paused_line(answer: Answer) -> str:
-    return "nothing is paused" if answer["paused"] is None else pause_line(answer["paused"])
+    """Return ``everything is paused since 2030-01-01T00:00:00Z by deployer: the database moves``."""
+    paused = answer["paused"]
+    if paused is None:
+        return "nothing is paused"
+    return f"{'all schedules are' if paused['schedules_only'] else 'everything is'} paused {_since(paused)}"
 
 
 @example('hascheduler pause --all --because "the database of the invoices moves"')
@@ -255,12 +240,8 @@ def _paused_line(answer: Answer) -> str:
 def pause(
     scheduler: Scheduler,
     everything: All = False,
-    because: Annotated[
-        str | None, typer.Option("--because", metavar="TEXT", help="Reason, shown to others; required")
-    ] = None,
-    schedules_only: Annotated[
-        bool, typer.Option("--schedules-only", help="Pause only schedules; waiting jobs still run")
-    ] = False,
+    because: Annotated[str | None, option("--because TEXT", "Reason, shown to others; required")] = None,
+    schedules_only: Annotated[bool, option("--schedules-only", "Pause only schedules; waiting jobs still run")] = False,
 ) -> Answer:
     """Pause everything: no schedule fires and no job starts.
 
@@ -400,18 +381,11 @@ def _audit_table(answer: Answer) -> RenderableType:
 def audit_log(
     scheduler: Scheduler,
     *,
-    who: Annotated[
-        str | None, typer.Option("--who", metavar="NAME", help="Only by the token with this name or id")
-    ] = None,
-    tenant: Annotated[
-        str | None,
-        typer.Option("--tenant", metavar="NAME", help="Only by this tenant's tokens", autocompletion=complete_tenant),
-    ] = None,
-    path: Annotated[str | None, typer.Option("--path", metavar="PREFIX", help="Only paths with this prefix")] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="INSTANT", help="Only since this instant, RFC 3339 with an offset")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100_000, help="How many, newest first")] = 50,
+    who: Annotated[str | None, option("--who NAME", "Only by the token with this name or id")] = None,
+    tenant: Annotated[str | None, option("--tenant NAME", "Only by this tenant's tokens", complete_tenant)] = None,
+    path: Annotated[str | None, option("--path PREFIX", "Only paths with this prefix")] = None,
+    since: Annotated[str | None, option("--since INSTANT", "Only since this instant, RFC 3339 with an offset")] = None,
+    limit: Annotated[int, option("--limit N", "How many, newest first", min=1, max=100_000)] = 50,
 ) -> Answer:
     """Show the audit log: who changed what, newest first."""
     found = scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since)

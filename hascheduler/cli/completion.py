@@ -6,18 +6,15 @@ user waits for this after each tab key.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from threading import Thread
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
-import typer
-
 from hascheduler.cli import environment
+from hascheduler.cli.options import Complete, argument
 
 _PATIENCE_S = 0.5
-
-Complete = Callable[[Any, list[str], str], list[str]]
 
 
 def names_of(kind: str) -> Complete:
@@ -43,10 +40,6 @@ complete_tenant = names_of("tenant")
 def complete_job(ctx: Any, args: list[str], incomplete: str) -> list[str]:
     """Return the ids of the newest jobs."""
     return [id for id in _names("jobs", ctx, "") if id.startswith(incomplete)]
-
-
-def argument(metavar: str, help: str, complete: Complete | None = None) -> Any:
-    return typer.Argument(metavar=metavar, help=help, show_default=False, autocompletion=complete)
 
 
 _SOME = "Name of the schedule, or use options to select several"

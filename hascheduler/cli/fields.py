@@ -13,12 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
-import typer
 from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 
 from hascheduler.cli.completion import (
-    Complete,
     complete_definition,
     complete_job,
     complete_schedule,
@@ -43,7 +41,7 @@ from hascheduler.cli.input.values import (
     several,
     whole,
 )
-from hascheduler.cli.options import Given, Options, text_option
+from hascheduler.cli.options import Complete, Given, Options, option, text_option
 from hascheduler.model.resources import Resources, format_resources
 from hascheduler.schema.definition import KeyLimit, RateLimit
 from hascheduler.schema.forms import Form, Name
@@ -52,13 +50,13 @@ from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.uniqueness import Uniqueness
 
 _SPELLED = {
-    "key_limits": ("--key-limit",),
-    "unique.by": ("--unique",),
-    "unique.on_duplicate": ("--on-duplicate",),
-    "retry.attempts": ("--retry-attempts", "--attempts"),
-    "misfire.limit": ("--catch-up-limit",),
-    "job.render": ("--render/--no-render",),
-    "labels": ("--label",),
+    "key_limits": "--key-limit",
+    "unique.by": "--unique",
+    "unique.on_duplicate": "--on-duplicate",
+    "retry.attempts": "--retry-attempts,--attempts",
+    "misfire.limit": "--catch-up-limit",
+    "job.render": "--render/--no-render",
+    "labels": "--label",
 }
 """Options whose names differ from those of their fields."""
 _HEADINGS = {
@@ -109,18 +107,18 @@ class _Option(NamedTuple):
         return "_".join(self.path)
 
     @property
-    def flags(self) -> tuple[str, ...]:
+    def flags(self) -> str:
         path = self.path[1:] if self.path[0] in _UNNAMED else self.path
-        return _SPELLED.get(".".join(self.path), ("--" + "-".join(path).replace("_", "-"),))
+        return _SPELLED.get(".".join(self.path), "--" + "-".join(path).replace("_", "-"))
 
     @property
     def annotation(self) -> Any:
         if self.kind is _FLAG:
-            return Annotated[bool | None, typer.Option(*self.flags, help=self.help, show_default=False)]
+            return Annotated[bool | None, option(self.flags, self.help, show_default=False)]
         last = self.path[-1]
         help = f"{self.help}; 1h: an hour ago" if last in _SINCE else self.help
         of, complete = _METAVARS.get(last, self.kind.metavar), _COMPLETED.get(last, one_of(self.kind.choices))
-        return text_option(*self.flags, of=of, help=help, complete=complete, many=self.kind.many)
+        return text_option(f"{self.flags} {of}", help, complete, many=self.kind.many)
 
 
 def options_of(body: type[Part], without: Collection[str] = ()) -> Options:
@@ -132,11 +130,11 @@ def body_of(body: type[Part], given: Given, without: Collection[str] = ()) -> di
     """Return the given options as a merge patch: null restores the default."""
     changed: dict[str, Any] = {}
     cleared: dict[str, None] = {}
-    for option in _options(body, without):
-        if option.name in given:
-            value = option.kind.read(option.flags[0], given[option.name])
-            *outer, last = option.path
-            if value is None and option.clears:
+    for one in _options(body, without):
+        if one.name in given:
+            value = one.kind.read(one.flags.partition(",")[0], given[one.name])
+            *outer, last = one.path
+            if value is None and one.clears:
                 cleared[outer[0]] = None
             else:
                 (changed.setdefault(outer[0], {}) if outer else changed)[last] = value

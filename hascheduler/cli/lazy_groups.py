@@ -23,9 +23,8 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., None])
 class LazyCommand:
     """A command that is imported when it is needed.
 
-    ``where`` is ``module:attribute``, below `hascheduler.cli`, of the command's function. ``summary`` is its line in
-    the list of commands. A ``hidden`` command runs, and is in no list. It can't run without the ``extra`` of the
-    package.
+    ``where`` is ``module:attribute``, below `hascheduler.cli`, of the command's function; "" for a group that only
+    holds ``commands``. ``summary`` is its line in the list of commands. A ``hidden`` command runs, and is in no list.
 
     If it has ``commands`` of its own and its first argument names one of them, that one runs.
     """
@@ -34,20 +33,9 @@ class LazyCommand:
     summary: str
     hidden: bool = False
     commands: "CommandTable" = field(default_factory=dict)
-    extra: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LazyGroup:
-    """A group that only holds ``commands``; ``summary`` is its help."""
-
-    summary: str
-    commands: "CommandTable"
-    hidden: bool = False
-    extra: str | None = None
-
-
-CommandTable = Mapping[str, LazyCommand | LazyGroup]
+CommandTable = Mapping[str, LazyCommand]
 """The commands of a group by their names, in the order of its help."""
 
 
@@ -111,8 +99,8 @@ def example(*lines: str) -> Callable[[CommandFunction], CommandFunction]:
     return attach
 
 
-def _load(name: str, entry: LazyCommand | LazyGroup) -> Any:
-    if isinstance(entry, LazyGroup):
+def _load(name: str, entry: LazyCommand) -> Any:
+    if not entry.where:
         group = typer.Typer(
             cls=lazy_group(entry.commands), no_args_is_help=True, add_completion=False, rich_markup_mode=None
         )

@@ -9,12 +9,29 @@ import typer
 
 from hascheduler.errors import InvalidInput
 
+Complete = Callable[[Any, list[str], str], list[str]]
+
+
+def option(spec: str, help: str, complete: Complete | None = None, **more: Any) -> Any:
+    """Return a `typer.Option`; ``spec`` is what help shows: its flags with commas, then a blank and its metavar."""
+    flags, _, metavar = spec.partition(" ")
+    return typer.Option(*flags.split(","), metavar=metavar or None, help=help, autocompletion=complete, **more)
+
+
+def argument(metavar: str, help: str, complete: Complete | None = None) -> Any:
+    return typer.Argument(metavar=metavar, help=help, show_default=False, autocompletion=complete)
+
+
+def text_option(spec: str, help: str, complete: Complete | None = None, *, many: bool = False) -> Any:
+    """Return the annotation of a text option, which is a list if it may be repeated."""
+    kind: Any = list[str] if many else str
+    return Annotated[kind | None, option(spec, help, complete)]
+
+
 Url = Annotated[
     str | None,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        help="Any replica, or several with commas [env var: HASCHEDULER_URL; default: http://127.0.0.1:8080]",
+    option(
+        "--url URL", "Any replica, or several with commas [env var: HASCHEDULER_URL; default: http://127.0.0.1:8080]"
     ),
 ]
 
@@ -30,26 +47,17 @@ def complete_context(ctx: Any, args: list[str], incomplete: str) -> list[str]:
 
 InContext = Annotated[
     str | None,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        help="Context to use, see `hascheduler context` [env var: HASCHEDULER_CONTEXT]",
-        autocompletion=complete_context,
+    option(
+        "--context NAME", "Context to use, see `hascheduler context` [env var: HASCHEDULER_CONTEXT]", complete_context
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done without doing it")]
-Because = Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Reason, shown to others")]
+Yes = Annotated[bool, option("--yes,-y", "Do not ask for confirmation")]
+DryRun = Annotated[bool, option("--dry-run", "Show what would be done without doing it")]
+Because = Annotated[str | None, option("--because TEXT", "Reason, shown to others")]
 IdempotencyKey = Annotated[
-    str | None,
-    typer.Option(
-        "--idempotency-key", metavar="TEXT", help="Key of the request; a repeated request creates no second job"
-    ),
+    str | None, option("--idempotency-key TEXT", "Key of the request; a repeated request creates no second job")
 ]
-LabelFilter = Annotated[
-    list[str] | None,
-    typer.Option("--label", metavar="KEY=VALUE", help="Only with this label; repeatable"),
-]
+LabelFilter = Annotated[list[str] | None, option("--label KEY=VALUE", "Only with this label; repeatable")]
 
 Command = Callable[..., Any]
 Options = Mapping[str, Any]
@@ -57,14 +65,6 @@ Options = Mapping[str, Any]
 
 Given = Mapping[str, Any]
 """The values of the given options."""
-
-
-def text_option(
-    *flags: str, of: str, help: str, complete: Callable[..., list[str]] | None = None, many: bool = False
-) -> Any:
-    """Return the annotation of a text option, which is a list if it may be repeated; ``of`` is its metavar."""
-    kind: Any = list[str] if many else str
-    return Annotated[kind | None, typer.Option(*flags, metavar=of, help=help, autocompletion=complete)]
 
 
 def keyword(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:

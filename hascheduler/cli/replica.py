@@ -33,10 +33,6 @@ class RevisionChanged(Conflict):
     """The resource has another revision than the one that was read."""
 
 
-class Busy(WorldError):
-    """The replica answers that it has too much to do now."""
-
-
 @contextmanager
 def replica(access: "Access", unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
     """Yield a client that does not retry; raise `InvalidInput`, which says where it was found, if a URL is none.
@@ -62,6 +58,11 @@ def as_cli_errors(unanswered: str = _NO_REPLICA) -> Iterator[None]:
         yield
     except (Refused, Unavailable) as failure:
         raise _cli_error(failure, unanswered) from None
+
+
+def be_patient(scheduler: Scheduler, patience_s: float) -> None:
+    """Let the client retry each further request for that long."""
+    scheduler._asker.patience_s = patience_s
 
 
 def named_api(scheduler: Scheduler, kind: str) -> NamedApi:
@@ -107,8 +108,6 @@ def _cli_error(failure: "Refused | Unavailable", unanswered: str) -> CallerError
             )
         case 400 | 408 | 413 | 415 | 422 | 428 if detail:
             return _invalid(problem)
-        case 429 | 503 if detail:
-            return Busy(f"{where} answered {failure.status}: {detail}")
         case status:
             return WorldError(f"{where} answered {status}: {detail or 'not a replica'}")
 

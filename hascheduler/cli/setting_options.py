@@ -1,12 +1,16 @@
 """Every setting as an option, derived from `Settings`, so that neither help nor options can become stale."""
 
 import inspect
+import signal
+import sys
+import threading
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from hascheduler.cli.options import Command, keyword, with_parameters
+from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import PREFIX, SECRETS, Settings, described, read_settings, variable
 
 _SETTINGS_HELP = (
@@ -20,7 +24,7 @@ def with_settings(command: Command, names: Collection[str] = (), *, first: Seque
     """Return ``command`` with one more option for each setting, or for each of ``names``.
 
     Its help lists those of ``first`` before all others, and counts them. The command gets all settings as its argument
-    ``settings``.
+    ``settings``; the log is configured, and SIGTERM ends the process.
     """
     fields = {name: field for name, field in Settings.model_fields.items() if not names or name in names}
     fields = {name: fields[name] for name in (*first, *fields)}
@@ -28,14 +32,26 @@ def with_settings(command: Command, names: Collection[str] = (), *, first: Seque
     options = [_option(name, field.annotation) for name, field in fields.items()]
 
     def run(**values: Any) -> Any:
+        exit_on_sigterm()
         overrides = {name: values.pop(name) for name in fields}
         settings = read_settings(**overrides)
         _require_uri(settings)
+        configure_logging(settings, values.get("modules") or ())
         return command(**values, settings=settings)
 
     counted = f" It uses the first {len(first)}; it accepts the others too, so that a deployment can share them."
     help = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}{counted if first else ''}"
     return with_parameters(run, [*own, *options], help)
+
+
+def exit_on_sigterm() -> None:
+    """Let SIGTERM end the process immediately, until a loop takes the signal over.
+
+    Without that, process 1 of a container would ignore it: the kernel has no default action for that process, and the
+    pod would be killed at the end of its grace period.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def _require_uri(settings: Settings) -> None:

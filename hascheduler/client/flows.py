@@ -167,7 +167,7 @@ def _wait_for_batch(
     while True:
         counts: JsonObject = yield requests.asked(dict, "GET", "/v1/jobs:counts", query_of(batch=id))
         if not counts["matched"]:
-            raise InvalidInput((), f"{id!r} has no jobs", "the id of a batch whose jobs are kept")
+            raise InvalidInput(("batch",), f"{id!r} has no jobs", "the id of a batch whose jobs are kept")
         ended = before + Counter({state: counts[state] for state in TERMINAL})
         if progress is not None:
             progress(before + Counter({state: counts[state] for state in JobState}))

@@ -1,7 +1,7 @@
 """What a demo needs of the system that it runs on, and access to its API through any replica that answers.
 
-`local` is this machine, `kubernetes` a cluster. An environment kills and restores processes in its own ways, measures
-takeovers by its own clock, and provides the evidence: the handlers' outputs as files, and the jobs as they are stored.
+`local` is this machine, `kubernetes` a cluster. An environment kills and restores processes in its own ways, and
+provides the evidence: the handlers' outputs as files, and the jobs as they are stored. The API tells who leads.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from hascheduler.errors import CallerError, StoreUnavailable, WorldError
 from hascheduler.model.values.instants import WallMs
 
 ANSWER_S = 5.0
+_TAKEOVER_S = 90.0
 _OWN_TROUBLE = (404, 429)
 _REFUSED = (401, 403)
 
@@ -159,13 +160,31 @@ class DemoEnvironment(Protocol):
 
     async def leader(self) -> CurrentLeader:
         """Return the leader once there is one; of several shards, the replica that leads most once all have leaders."""
-        ...
+
+        async def known_leader() -> CurrentLeader | None:
+            snapshot = await self.api.snapshot()
+            if snapshot is None:
+                return None
+            running = {replica.name for replica in self.replicas() if replica.running}
+            terms: dict[str, dict[str, int]] = {}
+            for shard in self.shards or ("",):
+                led = _part_of(snapshot.cluster, shard)["leader"]
+                name = led["holder"].rpartition(".")[0] if led else ""
+                if name not in running:
+                    return None
+                terms.setdefault(name, {})[shard] = led["term"]
+            return CurrentLeader(*min(terms.items(), key=lambda one: (-len(one[1]), one[0])))
+
+        return await until(known_leader, "a leader")
 
     async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
-        """End it, and wait until a later term has decided something in each shard that it led.
+        """End it; return for how many ms nothing was decided in each shard that it led, once something is again."""
+        await self.end_replica(leader.name, way)
+        took_ms = await asyncio.gather(*(measure_takeover(self.api, leader, shard) for shard in leader.terms))
+        return dict(zip(leader.terms, took_ms, strict=True))
 
-        Return for how many ms nothing was decided there, by shard.
-        """
+    async def end_replica(self, name: str, way: str) -> None:
+        """End it in that way, one of `ways`."""
         ...
 
     async def restore(self, leader: CurrentLeader) -> str:
@@ -201,3 +220,36 @@ async def until(
                 await asyncio.sleep(every_s)
     except TimeoutError:
         raise StoreUnavailable(f"timed out after {patience_s:g} s waiting for {what}{trouble}") from None
+
+
+async def measure_takeover(api: ReplicaApi, leader: CurrentLeader, shard: str) -> int:
+    """Return the gap in ms that a living replica sees in the journal, from the old term's last entry to a decision.
+
+    A decision is two entries after the first one seen of a later term: that one may be older, and the next marks the
+    start.
+    """
+    loop = asyncio.get_running_loop()
+    last_s, last_seq = loop.time(), 0
+    first_seq: int | None = None
+
+    async def gap_s() -> float | None:
+        nonlocal last_s, last_seq, first_seq
+        asked_s = loop.time()
+        snapshot = await api.snapshot(avoid=leader.name)
+        part = _part_of(snapshot.cluster, shard) if snapshot else {"leader": None, "journal_seq": None}
+        now, seq = part["leader"], part["journal_seq"] or 0
+        if now is not None and now["term"] > leader.terms[shard]:
+            first_seq = seq if first_seq is None else first_seq
+            return loop.time() - last_s if seq >= first_seq + 2 else None
+        if now is not None and seq > last_seq:
+            last_s, last_seq = asked_s, seq
+        return None
+
+    return round(
+        await until(gap_s, f"a decision of a leader after term {leader.terms[shard]}", _TAKEOVER_S, 0.02) * 1_000
+    )
+
+
+def _part_of(cluster: Mapping[str, Any], shard: str) -> Mapping[str, Any]:
+    """Return the shard's part of a snapshot; without a name all of it."""
+    return next(row for row in cluster["shards"] if row["name"] == shard) if shard else cluster

@@ -10,9 +10,10 @@ from hascheduler.errors import WorldError
 from hascheduler.model.job import LIVE, fire_job_id, schedule_of
 from hascheduler.model.processor import process_of
 from hascheduler.model.values.error_texts import quoted
-from hascheduler.model.values.instants import WallMs, parse_duration, parse_instant
-from hascheduler.schema.trigger import Interval, Once, Trigger
+from hascheduler.model.values.instants import WallMs, parse_instant
+from hascheduler.schema.trigger import Trigger
 from hascheduler.triggers import next_nominal
+from hascheduler.triggers.requests import read_trigger
 
 _EFFECT = b'{"effect"'
 
@@ -87,15 +88,9 @@ class Expectation:
 
     @classmethod
     def of(cls, schedule: Mapping[str, Any]) -> "Expectation":
-        trigger = schedule["trigger"]
-        made: Trigger
-        if trigger["type"] == "interval":
-            made = Trigger(Interval(parse_duration(trigger["every"]), parse_instant(trigger["anchor"])))
-        else:
-            made = Trigger(Once(parse_instant(trigger["at"])))
-        created_at_ms = parse_instant(schedule["created_at"])
-        job = schedule["job"]
-        return cls(schedule["name"], made, created_at_ms, job["definition"] == "log", job.get("tenant") or "")
+        created_at_ms, job = parse_instant(schedule["created_at"]), schedule["job"]
+        trigger = read_trigger(schedule["trigger"], created_at_ms)
+        return cls(schedule["name"], trigger, created_at_ms, job["definition"] == "log", job.get("tenant") or "")
 
     def jobs_until(self, until_ms: int) -> Iterable[str]:
         """Yield the ids of the jobs for its nominal times from its creation up to ``until_ms``."""

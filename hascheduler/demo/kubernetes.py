@@ -46,7 +46,7 @@ ACCESS_SCRIPT = (
     ' cat "${HASCHEDULER_CA_FILE:-/dev/null}"'
 )
 _OPENED = re.compile(r"Forwarding from 127\.0\.0\.1:(\d{1,5}) ->")
-_CALL_S, _TAKEOVER_S, _READY_S = 20.0, 90.0, 180.0
+_CALL_S, _READY_S = 20.0, 180.0
 
 Pod = Mapping[str, Any]
 
@@ -158,7 +158,7 @@ class KubernetesEnvironment(DemoEnvironment):
                     with (self._folder / f"{name}.log").open("ab") as file:
                         file.write(line.partition(b" ")[2])
 
-    async def _end(self, name: str, way: str) -> None:
+    async def end_replica(self, name: str, way: str) -> None:
         await self.read_pods()
         self._before = {_start(pod): pod for pod in self._pods.values()}
         if way == KILL:
@@ -212,24 +212,11 @@ class KubernetesEnvironment(DemoEnvironment):
             except (WorldError, CallerError) as error:
                 say(f"{name} is not deleted; use `hascheduler schedule delete` ({error})")
 
-    async def leader(self) -> CurrentLeader:
-        async def known_leader() -> CurrentLeader | None:
-            snapshot = await self.api.snapshot()
-            leader = snapshot.cluster["leader"] if snapshot else None
-            name = leader["holder"].rpartition(".")[0] if leader else ""
-            return CurrentLeader(name, {"": leader["term"]}) if leader and name in self._pods else None
-
-        return await until(known_leader, "a leading pod")
-
-    async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
-        await self._end(leader.name, way)
-        return {"": await measure_takeover(self.api, leader)}
-
     async def restore(self, leader: CurrentLeader) -> str:
         return await self._replaced("scheduler")
 
     async def end_processor(self, id: str) -> str:
-        await self._end(id.rpartition(".")[0], self.processor_way)
+        await self.end_replica(id.rpartition(".")[0], self.processor_way)
         return await self._replaced("processor")
 
     async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
@@ -262,32 +249,6 @@ def _start(pod: Pod) -> tuple[str, int]:
 def _status(pod: Pod) -> ProcessStatus:
     running = "deletionTimestamp" not in pod["metadata"]
     return ProcessStatus(pod["metadata"]["name"], pod["spec"].get("nodeName", ""), running)
-
-
-async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
-    """Return the gap in ms that a living replica sees in the journal, from the old term's last entry to a decision.
-
-    A decision is two entries after the first one seen of a later term: that one may be older, and the next marks the
-    start.
-    """
-    loop = asyncio.get_running_loop()
-    last_s, last_seq = loop.time(), 0
-    first_seq: int | None = None
-
-    async def gap_s() -> float | None:
-        nonlocal last_s, last_seq, first_seq
-        asked_s = loop.time()
-        snapshot = await api.snapshot(avoid=leader.name)
-        now = snapshot.cluster["leader"] if snapshot else None
-        seq = (snapshot.cluster["journal_seq"] or 0) if snapshot else 0
-        if now is not None and now["term"] > leader.term:
-            first_seq = seq if first_seq is None else first_seq
-            return loop.time() - last_s if seq >= first_seq + 2 else None
-        if now is not None and seq > last_seq:
-            last_s, last_seq = asked_s, seq
-        return None
-
-    return round(await until(gap_s, f"a decision of a leader after term {leader.term}", _TAKEOVER_S, 0.02) * 1_000)
 
 
 @asynccontextmanager

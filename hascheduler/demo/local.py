@@ -19,15 +19,13 @@ from hascheduler.demo.environment import (
     ProcessStatus,
     ReplicaApi,
     open_replica_api,
-    until,
 )
 from hascheduler.embedded.children import Child
 from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack
-from hascheduler.model.partition import partition_of, shard_database
+from hascheduler.model.partition import partition_of, shard_database, shard_name
 from hascheduler.model.values.instants import WallMs
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.faults import faults, translated
-from hascheduler.shards.home import LayoutStore
 from hascheduler.shards.layout import Layout
 
 _HOME = "default"
@@ -35,7 +33,6 @@ _TENANTS_A_SHARD = 2
 _REBALANCE_AFTER = "2s"
 """Leaders are spread before the first kill."""
 _PATIENCE_S = 30.0
-_POLL_EVERY_S = 0.01
 _SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM to": signal.SIGTERM}
 
 
@@ -57,38 +54,26 @@ async def open_local_environment(
         },
         shards=shards,
     )
+    layout = Layout.even([shard_name(_HOME, index) for index in range(shards)]) if shards > 1 else None
     async with (
         open_stack(plan, say) as stack,
-        _databases(stack, [shard_database(home, index) for index in range(shards)]) as databases,
         open_replica_api(lambda: _running(stack)) as api,
+        connect(stack.mongodb_uri) as client,
     ):
         say("everything is ready")
-        with translated("running the demo"):
-            layout = await LayoutStore(databases[0]).get() if shards > 1 else None
+        databases = [open_database(client, shard_database(home, index)) for index in range(shards)]
+        try:
             yield LocalEnvironment(stack, databases, layout, api)
-
-
-@asynccontextmanager
-async def _databases(stack: Stack, names: Sequence[str]) -> AsyncIterator[Sequence[Database]]:
-    """Yield the databases of the shards, for evidence; drop them at the end if the server is not the stack's own."""
-    client = connect(stack.mongodb_uri)
-    try:
-        yield [open_database(client, name) for name in names]
-    finally:
-        if os.environ.get("HASCHEDULER_MONGODB_URI"):
-            await stack.stop()  # a live replica would create its collections again
-            for name in names:
-                with faults("dropping the database"):
-                    await client.drop_database(name)
-        await client.close()
+        finally:
+            if os.environ.get("HASCHEDULER_MONGODB_URI"):
+                await stack.stop()  # a live replica would create its collections again
+                for database in databases:
+                    with faults("dropping the database"):
+                        await client.drop_database(database.name)
 
 
 class LocalEnvironment(DemoEnvironment):
-    """The environment of local processes; ``layout`` is None for one shard.
-
-    A takeover lasts from the signal to the first recorded decision of the next term, in each shard that the replica
-    led.
-    """
+    """The environment of local processes; ``layout`` is None for one shard."""
 
     where = "pid"
     prefix = ""
@@ -99,7 +84,7 @@ class LocalEnvironment(DemoEnvironment):
 
     def __init__(self, stack: Stack, databases: Sequence[Database], layout: Layout | None, api: ReplicaApi) -> None:
         self._stack = stack
-        self._shards = dict(zip([_HOME] if layout is None else layout.shards, databases, strict=True))
+        self._databases = databases
         self._layout = layout
         self.api = api
         self.shards: Sequence[str] = () if layout is None else layout.shards
@@ -124,26 +109,8 @@ class LocalEnvironment(DemoEnvironment):
     def shard_of(self, tenant: str) -> str:
         return _HOME if self._layout is None else self._layout.shards[self._layout.index_of(tenant)]
 
-    async def leader(self) -> CurrentLeader:
-        async def known_leader() -> CurrentLeader | None:
-            terms: dict[str, dict[str, int]] = {}
-            for shard, database in self._shards.items():
-                lease = await database["leases"].find_one({"_id": shard})
-                name = lease["holder"].rpartition(".")[0] if lease else ""
-                if lease is None or name not in self._stack.replicas:
-                    return None
-                terms.setdefault(name, {})[shard] = lease["term"]
-            return CurrentLeader(*min(terms.items(), key=lambda one: (-len(one[1]), one[0])))
-
-        return await until(known_leader, "a leader in each shard", _PATIENCE_S, _POLL_EVERY_S)
-
-    async def end_leader(self, leader: CurrentLeader, way: str) -> Mapping[str, int]:
-        at_ms = self.wall_ms()
-        self._stack.replicas[leader.name].signal(_SIGNALS[way])
-        decided = (self._decided_ms(shard, term, at_ms) for shard, term in leader.terms.items())
-        return {
-            shard: one_ms - at_ms for shard, one_ms in zip(leader.terms, await asyncio.gather(*decided), strict=True)
-        }
+    async def end_replica(self, name: str, way: str) -> None:
+        self._stack.replicas[name].signal(_SIGNALS[way])
 
     async def restore(self, leader: CurrentLeader) -> str:
         await _end(self._stack.replicas[leader.name])
@@ -161,22 +128,13 @@ class LocalEnvironment(DemoEnvironment):
 
     async def read_jobs(self, ids: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         which, fields = {"_id": {"$in": list(ids)}}, ["state", "attempt", "attempts"]
-        return {
-            job["_id"]: job for database in self._shards.values() async for job in database["jobs"].find(which, fields)
-        }
+        with translated("reading the jobs"):
+            return {
+                job["_id"]: job for database in self._databases async for job in database["jobs"].find(which, fields)
+            }
 
     async def complete_outputs(self) -> None:
         """Do nothing: the handlers write to the files themselves."""
-
-    async def _decided_ms(self, shard: str, term: int, from_ms: int) -> int:
-        """Return when a later term recorded its first decision, once it has."""
-        which = {"term": {"$gt": term}, "kind": "decisions", "at_ms": {"$gte": from_ms}}
-
-        async def decided_ms() -> int | None:
-            entry = await self._shards[shard]["journal"].find_one(which, sort=[("_id", 1)])
-            return None if entry is None else int(entry["at_ms"])
-
-        return await until(decided_ms, f"a decision after term {term}", _PATIENCE_S, _POLL_EVERY_S)
 
 
 def tenants_of_each_shard(layout: Layout) -> Sequence[str]:

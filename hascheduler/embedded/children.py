@@ -13,7 +13,8 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import cycle, islice
@@ -101,16 +102,15 @@ class Child:
     async def wait(self) -> int:
         return await self.process.wait()
 
-    async def listens(self, port: int) -> None:
-        """Wait until that port takes connections, or the process has ended; the caller sets the limit."""
-        while self.running:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-            else:
-                writer.close()
-                return
+    async def until(self, is_ready: Callable[[], Awaitable[bool]], limit_s: float) -> None:
+        """Wait until it is ready; `StoreUnavailable` with the end of its log if it ends before, or takes longer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while self.running:
+                    if await is_ready():
+                        return
+                    await asyncio.sleep(0.05)
+        raise StoreUnavailable(f"{self.name} is not ready; its log ends with:\n{self.last_lines()}")
 
     async def kill(self) -> None:
         self.signal(signal.SIGKILL)
@@ -172,20 +172,15 @@ class Daemon(Child):
 
     async def ready(self, limit_s: float = READY_S) -> None:
         """Wait until it answers that it is ready; `StoreUnavailable` with the end of its log if it does not."""
-        try:
-            # The probe is plain HTTP; loading all authorities for each process takes longer than most answers.
-            none_trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            async with asyncio.timeout(limit_s), httpx2.AsyncClient(verify=none_trusted) as http:
-                while self.running:
-                    try:
-                        if (await http.get(f"{self.url}/readyz")).status_code == httpx2.codes.OK:
-                            return
-                    except httpx2.TransportError:
-                        pass
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            pass
-        raise StoreUnavailable(f"{self.name} is not ready; its log ends with:\n{self.last_lines()}")
+        # The probe is plain HTTP; loading all authorities for each process takes longer than most answers.
+        async with httpx2.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)) as http:
+
+            async def answers() -> bool:
+                with suppress(httpx2.TransportError):
+                    return (await http.get(f"{self.url}/readyz")).status_code == httpx2.codes.OK
+                return False
+
+            await self.until(answers, limit_s)
 
 
 async def start_daemon(

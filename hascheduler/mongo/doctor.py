@@ -183,8 +183,8 @@ async def _clocks(hello: Mapping[str, Any], uri: str, tls: Mapping[str, Any]) ->
         return _Found(_UNKNOWN, "mongos does not name the members")
     options = tls_options_of(uri, tls)
     off_ms = await asyncio.gather(*(_clock_off_ms(host, options) for host in hosts))
-    shown = ", ".join(f"{host} {_off_text(each)}" for host, each in zip(hosts, off_ms, strict=True))
-    text = f"ahead of this machine's: {shown}"
+    shown = ("does not answer" if each is None else f"{each:+,} ms" for each in off_ms)
+    text = f"ahead of this machine's: {', '.join(map(' '.join, zip(hosts, shown, strict=True)))}"
     if None in off_ms:
         return _Found(_UNKNOWN, text, "run it where all members can be reached")
     if any(each is not None and abs(each) > _CLOCK_OFF_MAX_MS for each in off_ms):
@@ -203,10 +203,6 @@ async def _clock_off_ms(host: str, tls: Mapping[str, Any]) -> int | None:
         except PyMongoError:
             return None
     return round((its_own - before - (after - before) / 2) / timedelta(milliseconds=1))
-
-
-def _off_text(off_ms: int | None) -> str:
-    return "does not answer" if off_ms is None else f"{off_ms:+,} ms"
 
 
 async def _zone_data(database: Database) -> _Found:

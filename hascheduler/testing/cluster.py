@@ -165,21 +165,17 @@ class VirtualCluster:
         await self.start_processor(handlers)
 
     def crash(self, job_id: str, handlers: Handlers) -> None:
-        """Kill the processor that runs the job, and start another."""
-        document = self.database.find(Collection.JOBS, job_id)
-        for running in self.processors:
-            if document is not None and running.id == document["processor"]:
-                self._kill(running)
-                self._begin(self.start_processor(handlers), f"successor of {running.id}")
-                return
-
-    def _kill(self, running: RunningProcessor) -> None:
-        """Kill the processor as SIGKILL does.
+        """Kill the processor that runs the job as SIGKILL does, and start another.
 
         Nothing it does from now on reaches the database, and the leader learns of it only by missed heartbeats.
         """
-        self._cut_off(running)
-        self._begin(self._declare_dead(running), f"death of {running.id}")
+        document = self.database.find(Collection.JOBS, job_id)
+        for running in self.processors:
+            if document is not None and running.id == document["processor"]:
+                self._cut_off(running)
+                self._begin(self._declare_dead(running), f"death of {running.id}")
+                self._begin(self.start_processor(handlers), f"successor of {running.id}")
+                return
 
     async def _declare_dead(self, running: RunningProcessor) -> None:
         await asyncio.sleep(HEARTBEAT_TIMEOUT_MS / 1_000)

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 import httpx2
@@ -91,9 +90,7 @@ class VirtualScheduler:
     def __enter__(self) -> "VirtualScheduler":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -176,32 +173,28 @@ class VirtualScheduler:
         **options: Unpack[JobOptions],
     ) -> Job:
         """Submit a job, as `hascheduler.client.Scheduler.submit` does. It starts when time passes."""
-        running = self._start_if_needed()
-        return running.run(running.client.submit(definition, payload, idempotency_key=idempotency_key, **options))
+        key = idempotency_key
+        return self._ask(lambda client: client.submit(definition, payload, idempotency_key=key, **options))
 
     def job(self, job_id: str) -> Job:
         """Return the job as it is, with its payload, result and attempts."""
-        running = self._start_if_needed()
-        return running.run(running.client.get(job_id))
+        return self._ask(lambda client: client.get(job_id))
 
     def jobs(self, **filter: Unpack[JobListFilter]) -> list[Job]:
         """Return all that match, in the order of their submission, without payloads and results."""
-        running = self._start_if_needed()
 
-        async def listed() -> list[Job]:
-            return [job async for job in running.client.list(**filter)]
+        async def listed(client: AsyncScheduler) -> list[Job]:
+            return [job async for job in client.list(**filter)]
 
-        return sorted(running.run(listed()), key=lambda job: (job.submitted_at, job.id))
+        return sorted(self._ask(listed), key=lambda job: (job.submitted_at, job.id))
 
     def cancel(self, job: Job | str) -> str:
         """Cancel it; return ``cancelled``, ``already_running`` (its handler is asked to stop) or ``already_done``."""
-        running = self._start_if_needed()
-        return running.run(running.client.cancel(job if isinstance(job, str) else job.id))
+        return self._ask(lambda client: client.cancel(job if isinstance(job, str) else job.id))
 
     def why(self, job: Job | str) -> str:
         """Return what a job waits for, in a sentence."""
-        job_id = job if isinstance(job, str) else job.id
-        return str(self.request("GET", f"/v1/jobs/{job_id}/why")["summary"])
+        return str(self._ask(lambda client: client.why(job if isinstance(job, str) else job.id))["summary"])
 
     def add_schedule(self, name: str, **fields: Any) -> dict[str, Any]:
         """Create a schedule; ``fields`` are those of ``POST /v1/schedules``, such as ``trigger`` and ``job``."""
@@ -277,6 +270,10 @@ class VirtualScheduler:
             self._running.run(self._running.cluster.renew_processor(registry))
         return self._running
 
+    def _ask(self, asking: Callable[[AsyncScheduler], Coroutine[Any, Any, T]]) -> T:
+        running = self._start_if_needed()
+        return running.run(asking(running.client))
+
     def _crash(self, job: JobContext) -> None:
         assert self._running is not None
         self._running.cluster.crash(job.id, self._handlers.registry(self._running.loop))
@@ -295,7 +292,8 @@ class _Running:
     def __init__(self, start: datetime, policy: PolicyConfig, slots: int) -> None:
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, round((start.timestamp() - _BOOT_S) * 1_000))
-        self.cluster = self.loop.run_until_complete(self._boot(policy, slots))
+        self.cluster = VirtualCluster(self.loop, self.clock, policy, slots)
+        self.loop.run_until_complete(self.cluster.start())
         self._http = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(self.cluster.app), base_url=f"http://{HOST}", timeout=60
         )
@@ -321,11 +319,6 @@ class _Running:
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
         finally:
             self.loop.close()
-
-    async def _boot(self, policy: PolicyConfig, slots: int) -> VirtualCluster:
-        cluster = VirtualCluster(self.loop, self.clock, policy, slots)
-        await cluster.start()
-        return cluster
 
     async def _run_beside_replica(self, doing: Coroutine[Any, Any, T]) -> T:
         task = self.loop.create_task(doing)

@@ -1,13 +1,12 @@
 """A mongod of a test's own, with the options that it asks for."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hascheduler.embedded.children import free_port, start_child
-from hascheduler.embedded.servers import find_mongod
+from hascheduler.embedded.servers import find_mongod, greets
 
 
 @asynccontextmanager
@@ -20,8 +19,7 @@ async def mongod(folder: Path, *options: str) -> AsyncIterator[int]:
     ]
     child = await start_child("mongod", arguments, folder / "mongod.log", environment=os.environ)
     try:
-        async with asyncio.timeout(60):
-            await child.listens(port)
+        await child.until(lambda: greets(port), 60)
         yield port
     finally:
         await child.stop()

@@ -18,8 +18,7 @@
     event: lagging                    the client reads too slowly; the stream ends, and may be resumed
     data: {"missed": 500}
 
-A stream ends after an hour, when the replica stops, and when its token is revoked, or the session of its page
-ends; clients reconnect.
+A stream ends also when the replica stops, and when its token is revoked, or the session of its page ends.
 """
 
 import asyncio

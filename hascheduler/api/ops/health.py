@@ -31,24 +31,21 @@ class LeadingResponse(BaseModel):
 @router.get("/livez", responses={503: {"model": LiveResponse, "description": "The process must be restarted"}})
 async def live(services: Services, response: Response) -> LiveResponse:
     """Check that the process is alive; 503 only if its loops are stuck."""
-    reason = _health(services).not_alive()
-    _say(response, reason)
+    reason = _said(response, _health(services).not_alive())
     return LiveResponse(alive=not reason, reason=reason)
 
 
 @router.get("/readyz", responses={503: {"model": ReadyResponse, "description": "Not ready now"}})
 async def ready(services: Services, response: Response) -> ReadyResponse:
     """Check that the mirror is complete and fresh and the replica is not stopping."""
-    reason = _health(services).not_ready()
-    _say(response, reason)
+    reason = _said(response, _health(services).not_ready())
     return ReadyResponse(ready=not reason, reason=reason)
 
 
 @router.get("/leaderz", responses={503: {"model": LeadingResponse, "description": "Another replica leads, or none"}})
 async def leads(services: Services, response: Response) -> LeadingResponse:
     """Check if this replica leads. A replica that does not lead is just as ready and alive."""
-    reason = _health(services).not_leading()
-    _say(response, reason)
+    reason = _said(response, _health(services).not_leading())
     return LeadingResponse(leading=not reason, reason=reason)
 
 
@@ -56,9 +53,10 @@ def _health(services: ApiServices) -> Health:
     return services.health or ReplicaHealth(services.view)
 
 
-def _say(response: Response, reason: str) -> None:
+def _said(response: Response, reason: str) -> str:
     if reason:
         response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    return reason
 
 
 metrics_router = APIRouter(tags=["health"])

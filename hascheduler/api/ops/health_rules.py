@@ -7,7 +7,7 @@ long time; the runbooks are those of its alerts, in ``k8s/monitoring/rules.yaml`
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from pydantic import Field
@@ -421,7 +421,7 @@ def health_of(known: Known) -> HealthResponse:
             continue
         findings = [*rule.find(known)]
         found = [each for each in findings if isinstance(each, Found)]
-        problems += [_problem(rule, each) for each in found]
+        problems += [_problem_of(rule, each) for each in found]
         reasons = [each.reason for each in findings if isinstance(each, Unread)]
         if rule.of_mirror and known.unready_reason and not found:
             reasons.append(f"this replica is not ready: {known.unready_reason}")
@@ -451,16 +451,10 @@ def health_of(known: Known) -> HealthResponse:
     )
 
 
-def _problem(rule: HealthRule, found: Found) -> HealthProblemResponse:
-    return HealthProblemResponse(
-        severity=found.severity or rule.severity,
-        rule=rule.name,
-        text=found.text,
-        evidence=found.evidence,
-        since_ms=None if found.since_ms is None else WallMs(found.since_ms),
-        runbook=found.runbook or rule.runbook,
-        link=found.link,
-    )
+def _problem_of(rule: HealthRule, found: Found) -> HealthProblemResponse:
+    own = {each.name: getattr(found, each.name) for each in fields(found)}
+    own |= {"severity": found.severity or rule.severity, "runbook": found.runbook or rule.runbook}
+    return HealthProblemResponse(rule=rule.name, **own)
 
 
 def summary_of(problems: Sequence[tuple[str, str]], unchecked: Sequence[str]) -> Mapping[str, Any]:

@@ -18,7 +18,6 @@ from hascheduler.api.routing.queries import PathName
 from hascheduler.api.routing.route_rules import JsonRoute
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
-from hascheduler.model.processor import Rest
 from hascheduler.model.values.fields import NAME_CHARACTERS_MAX
 from hascheduler.model.values.instants import format_instant
 from hascheduler.ports import Cluster
@@ -105,9 +104,10 @@ def show_processors(cluster: Cluster) -> ProcessorsResponse:
                 alive=alive,
                 draining=processor.draining or processor.name in cluster.drains,
                 drained=cluster.drains.get(processor.name),
-                rest=_rest(cluster.rests.get(processor.id)),
+                rest=rest and RestResponse(missed=rest.missed, until=format_instant(rest.until_ms)),
             )
             for processor, occupied, alive in cluster.processors
+            for rest in (cluster.rests.get(processor.id),)
         ],
         absent=[
             DrainedNameResponse(name=name, since_ms=drain.since_ms, by=drain.by, because=drain.because)
@@ -163,7 +163,3 @@ async def _make_room(name: str, services: ApiServices, there: Collection[str]) -
             forgotten += await services.pauses.delete(drain.id, drain.rev)
     if name not in drains and len(drains) - forgotten >= DRAINS_MAX:
         raise Conflict(f"{DRAINS_MAX} names are drained already; undrain unused ones, see GET /v1/processors")
-
-
-def _rest(rest: Rest | None) -> RestResponse | None:
-    return None if rest is None else RestResponse(missed=rest.missed, until=format_instant(rest.until_ms))

@@ -17,6 +17,7 @@ from hascheduler.api.routing import revisions
 from hascheduler.api.routing.queries import CheckedPathName, Page, Paging, PathName, page
 from hascheduler.api.routing.revisions import TAGGED, IfBoth, IfMatch, IfNoneMatch, merge_patch
 from hascheduler.api.routing.route_rules import JsonRoute, read_body, readable
+from hascheduler.api.routing.warnings import warn_of_names
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, InvalidInput, NotFound
 from hascheduler.model.documents.schedule import decode_schedule
@@ -102,7 +103,8 @@ def named_routes(row: Named[N]) -> APIRouter:
         async def attempt() -> Response | None:
             stored = await store.get(name)
             wanted.demand(kind, name, stored)
-            return await _written(row, store, stored, _over(row, row.read_or_none(stored), name, body))
+            noun = _over(row, row.read_or_none(stored), name, body)
+            return _warned(await _written(row, store, stored, noun), noun, services)
 
         return await revisions.until_done(kind, name, attempt)
 
@@ -147,7 +149,8 @@ def named_routes(row: Named[N]) -> APIRouter:
             known = row.readable(stored)
             shown = {field: value for field, value in answer_of(known).items() if field not in ("name", "rev")}
             merged = read_body(row.body, merge_patch(shown, body))
-            return await _written(row, store, stored, _over(row, known, name, merged))
+            noun = _over(row, known, name, merged)
+            return _warned(await _written(row, store, stored, noun), noun, services)
 
         return await revisions.at_revision(kind, name, store, wanted, write)
 
@@ -183,6 +186,13 @@ async def _written(row: Named[N], store: ResourceStore[N], stored: StoredDocumen
     is_same = row.read_or_none(stored) == noun.model_copy(update={"rev": rev})
     replaced = stored if is_same else await store.replace(noun, rev)
     return None if replaced is None else _answer(row, replaced)
+
+
+def _warned(answer: Response | None, noun: Part, services: ApiServices) -> Response | None:
+    """Return the answer, with a warning if no processor runs the definition that reports failures."""
+    if answer is not None and isinstance(noun, Definition):
+        warn_of_names(answer, (), services.view, on_failure=noun.on_failure)
+    return answer
 
 
 def _answer(row: Named[N], stored: StoredDocument, location: str | None = None) -> Response:

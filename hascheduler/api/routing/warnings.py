@@ -29,7 +29,9 @@ class _Job(Protocol):
     def lane(self) -> str: ...
 
 
-def warn_of_names(response: Response, jobs: Iterable[_Job], view: ClusterView) -> None:
+def warn_of_names(
+    response: Response, jobs: Iterable[_Job], view: ClusterView, *, on_failure: str | None = None
+) -> None:
     """Warn of lanes that are undefined and of definitions that no processor runs, of at most ten each.
 
     An undefined lane has the defaults, so a misspelt one escapes the intended limits.
@@ -42,13 +44,14 @@ def warn_of_names(response: Response, jobs: Iterable[_Job], view: ClusterView) -
         if lane != DEFAULT_LANE and lane not in view.lanes():
             meant = expected_name(lane, (DEFAULT_LANE, *view.lanes()), f"{DEFAULT_LANE}, or a lane of /v1/lanes")
             _warn(response, f"lane: no lane {quoted(lane)} is defined, so it has the default values; expected {meant}")
-    for definition in islice(definitions, _OF_EACH_MAX):
+    named = [("definition", definition) for definition in islice(definitions, _OF_EACH_MAX)]
+    for field, definition in (*named, *([("on_failure", on_failure)] if on_failure else [])):
         if not any(supports(processor.definitions, definition) for processor in view.processors()):
             run = chain.from_iterable(processor.definitions for processor in view.processors())
             known = list(islice(dict.fromkeys(run), _COMPARED_MAX))
             near = near_names(definition, known, 3)
             meant = f"; they run {' and '.join(near)}" if near else ""
-            _warn(response, f"definition: no processor runs {quoted(definition)} now, so its jobs wait{meant}")
+            _warn(response, f"{field}: no processor runs {quoted(definition)} now, so its jobs wait{meant}")
 
 
 def _warn(response: Response, text: str) -> None:

@@ -94,7 +94,7 @@ async def create_schedule(
         response.status_code = HTTPStatus.OK
         response.headers.update(idempotency.REPLAYED)
     response.headers["Location"] = note.location
-    warn_of_names(response, (job for _, job in whole.made), services.view)
+    warn_of_names(response, (job for _, job in whole.made), services.view, on_failure=whole.on_failure)
     return schedule_response(document, response, services, caller)
 
 
@@ -160,7 +160,7 @@ async def replace_schedule(
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, with_unseen_payloads(name, whole, stored, caller), stored, edit)
 
-    warn_of_names(response, (job for _, job in whole.made), services.view)
+    warn_of_names(response, (job for _, job in whole.made), services.view, on_failure=whole.on_failure)
     document, is_new = await put_schedule_of(name, whole, caller, services, precondition=precondition, change=change)
     if is_new:
         response.status_code = HTTPStatus.CREATED
@@ -174,7 +174,7 @@ async def patch_schedule(
 ) -> ScheduleResponse:
     """Change parts of a schedule: a JSON merge patch on the response of GET, then checked and written like PUT."""
     shown = await edit(name, patching(name, body))
-    warn_of_names(response, shown.jobs or [shown.job], services.view)
+    warn_of_names(response, shown.jobs or [shown.job], services.view, on_failure=shown.on_failure)
     return shown
 
 

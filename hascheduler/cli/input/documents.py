@@ -46,7 +46,9 @@ def read_documents(text: str, source: str) -> Iterator[Any]:
             yield document
     except yaml.MarkedYAMLError as error:
         where = source if error.problem_mark is None else f"{source}, line {error.problem_mark.line + 1}"
-        raise InvalidInput((where,), f"{error.problem}", _hint(error)) from None
+        is_alias = "alias" in str(error.context or error.problem or "")
+        hint = "; quote text that begins with * or &, such as a cron expression" if is_alias else ""
+        raise InvalidInput((where,), f"{error.problem}", f"YAML{hint}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise InvalidInput((source,), " ".join(str(error).split()), "YAML") from None
 
@@ -63,12 +65,6 @@ def located(source: str, number: int, path: Path) -> Path:
     """Return the place of ``path`` in that document: ``a.yaml, document 2, trigger.at``."""
     head = f"{source}, document {number}"
     return (f"{head}, {path[0]}", *path[1:]) if path else (head,)
-
-
-def _hint(error: yaml.MarkedYAMLError) -> str:
-    if "alias" in str(error.context or error.problem or ""):
-        return "YAML; quote text that begins with * or &, such as a cron expression"
-    return "YAML"
 
 
 def _demand_json(document: object, source: str, number: int) -> None:

@@ -4,7 +4,7 @@ To change all jobs or schedules that match, the command counts them, asks, and s
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -15,9 +15,9 @@ from hascheduler.cli.completion import JobIds
 from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_job_id, confirmed, sendable_key, whole
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Command, DryRun, Given, IdempotencyKey, Options, Yes, widened
+from hascheduler.cli.options import Command, DryRun, Given, IdempotencyKey, Options, Yes, argument, option, widened
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, progress_bar
+from hascheduler.cli.output.console import console, count_text, progress_bar
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.replica import Scheduler, as_cli_errors
 from hascheduler.client import Changed
@@ -100,10 +100,6 @@ def change_all(
     return _shown(so_far, _summary(so_far, noun, done))
 
 
-def count_text(number: int, noun: str, *, exact: bool = True) -> str:
-    return f"{'' if exact else 'more than '}{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _summary(changed: Changed, noun: str, done: str) -> str:
     text = f"{done} {count_text(changed.changed, noun)}"
     if changed.asked_to_stop:
@@ -117,52 +113,26 @@ def _shown(changed: Changed, text: str, status: int = 0) -> Shown:
     return Shown({name: value for name, value in asdict(changed).items() if name != "next"}, Text(text), status)
 
 
-@dataclass(frozen=True, slots=True)
-class _JobChange:
-    """A change of jobs by id.
-
-    ``verb`` is the scheduler's method, ``done`` its participle, ``answers`` the text for each answer.
-    """
-
-    verb: str
-    done: str
-    answers: Mapping[str, str]
-    more: Mapping[str, Any] = field(default_factory=dict)
-    with_dependents: bool = False
-
-    def of_one(self, scheduler: Scheduler, id: str) -> dict[str, Any]:
-        if self.with_dependents:
-            return dict(scheduler.retry_with_dependents(id, **self.more).fields)
-        return {"answer": getattr(scheduler, self.verb)(id, **self.more)}
-
-    def tell(self, id: str, answer: Mapping[str, Any]) -> None:
-        console().print(self.answers[answer["answer"]].format(id), markup=False, soft_wrap=True)
-        for one in answer.get("dependents", ()):
-            text = _DEPENDENT_ANSWERS.get(one["answer"], "{}: " + one["answer"]).format(one["job"])
-            console().print(f"  {text}", markup=False, soft_wrap=True)
-        if not answer.get("complete", True):
-            console().print("  … and more than one request handles")
-
-
-_CANCELLED = {
-    "cancelled": "cancelled {}",
-    "already_running": "{} is running and was asked to stop",
-    "already_done": "{} has already ended",
+_DONE = {"cancel": "cancelled", "reprioritize": "reprioritized", "retry": "retrying"}
+_ANSWERS = {
+    "cancel": {
+        "cancelled": "cancelled {}",
+        "already_running": "{} is running and was asked to stop",
+        "already_done": "{} has already ended",
+    },
+    "reprioritize": {
+        "ok": "reprioritized {}",
+        "already_running": "{} is already at a processor",
+        "already_done": "{} has already ended",
+    },
+    "retry": {"ok": "{} is waiting again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"},
 }
-_CANCEL = _JobChange("cancel", "cancelled", _CANCELLED)
-_RETRIED = {"ok": "{} is waiting again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"}
-_RETRY = _JobChange("retry", "retrying", _RETRIED)
 _DEPENDENT_ANSWERS = {
     "ok": "{} is waiting for it again",
     "not_ended": "{} has not ended",
     "kept": "{} is unchanged: it ended for another reason",
     "dependency_failed": "{} is unchanged: another job that it depends on failed too",
     "changed": "{} was changed by another request",
-}
-_PRIORITY_ANSWERS = {
-    "ok": "reprioritized {}",
-    "already_running": "{} is already at a processor",
-    "already_done": "{} has already ended",
 }
 
 
@@ -176,7 +146,7 @@ def cancel(scheduler: Scheduler, ids: JobIds = None, *, how: ChangeOfAll, output
 
     Give their ids, or options to select all that match; their number is shown before you confirm.
     """
-    return _carry_out(scheduler, _CANCEL, ids or [], how, output)
+    return _carry_out(scheduler, "cancel", ids or [], how, output)
 
 
 @example("hascheduler job reprioritize job:0194f3a1b2c3 9", "hascheduler job reprioritize 9 --tenant acme --yes")
@@ -185,9 +155,7 @@ def reprioritize(
     scheduler: Scheduler,
     *,
     ids: JobIds = None,
-    priority: Annotated[
-        str, typer.Argument(metavar="PRIORITY", help="0 to 10; 10 is the most urgent", show_default=False)
-    ],
+    priority: Annotated[str, argument("PRIORITY", "0 to 10; 10 is the most urgent")],
     how: ChangeOfAll,
     output: OutputForm,
 ) -> Shown:
@@ -195,10 +163,8 @@ def reprioritize(
 
     Give their ids, or options to select all that match; their number is shown before you confirm.
     """
-    change = _JobChange(
-        "reprioritize", "reprioritized", _PRIORITY_ANSWERS, {"priority": _priority(priority, ids or [])}
-    )
-    return _carry_out(scheduler, change, ids or [], how, output)
+    level = _priority(priority, ids or [])
+    return _carry_out(scheduler, "reprioritize", ids or [], how, output, priority=level)
 
 
 @example("hascheduler job retry job:0194f3a1b2c3", "hascheduler job retry --definition resize --yes")
@@ -208,7 +174,7 @@ def retry(
     ids: JobIds = None,
     *,
     with_dependents: Annotated[
-        bool, typer.Option("--with-dependents", help="Also retry the jobs that never ran because these failed")
+        bool, option("--with-dependents", "Also retry the jobs that never ran because these failed")
     ] = False,
     idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
@@ -223,12 +189,12 @@ def retry(
         raise InvalidInput(
             ("--with-dependents",), "applies only to jobs given by id", "ids of jobs, or no --with-dependents"
         )
-    change = replace(_RETRY, with_dependents=with_dependents)
-    if idempotency_key is not None:
-        if not ids:
-            raise InvalidInput(("--idempotency-key",), "applies only to jobs given by id", "ids of jobs")
-        change = replace(change, more={"idempotency_key": sendable_key(idempotency_key)})
-    return _carry_out(scheduler, change, ids or [], how, output)
+    if idempotency_key is not None and not ids:
+        raise InvalidInput(("--idempotency-key",), "applies only to jobs given by id", "ids of jobs")
+    more: dict[str, Any] = {} if idempotency_key is None else {"idempotency_key": sendable_key(idempotency_key)}
+    if with_dependents:
+        more["with_dependents"] = True
+    return _carry_out(scheduler, "retry", ids or [], how, output, **more)
 
 
 @example("hascheduler job delete --state failed --ended-before 7d", "hascheduler job delete --tenant acme --dry-run")
@@ -258,32 +224,37 @@ def _priority(text: str, ids: Sequence[str]) -> int:
 
 
 def _carry_out(
-    scheduler: Scheduler, change: _JobChange, ids: Sequence[str], how: ChangeOfAll, output: OutputForm
+    scheduler: Scheduler, verb: str, ids: Sequence[str], how: ChangeOfAll, output: OutputForm, **more: Any
 ) -> Shown:
+    """Change the jobs by the scheduler's method ``verb``, or all that match; ``more`` are its arguments."""
     filter = filter_of(how.given)
     if bool(ids) == bool(filter):
-        problem = "ids and options exclude each other" if ids else f"no jobs to {change.verb} are given"
+        problem = "ids and options exclude each other" if ids else f"no jobs to {verb} are given"
         raise InvalidInput(("JOB",), problem, "ids of jobs, or options such as --definition")
     if ids and how.dry_run:
         raise InvalidInput(
             ("--dry-run",), "counts the jobs that match options, but ids are given", "options, or no --dry-run"
         )
     if ids:
-        return _change_each(scheduler, change, ids, tells=not output.is_for_programs)
-    where = partial(getattr(scheduler, f"{change.verb}_where"), **change.more, **filter)
-    return change_all(where, "job", change.verb, change.done, how)
+        return _change_each(scheduler, verb, ids, tells=not output.is_for_programs, **more)
+    return change_all(partial(getattr(scheduler, f"{verb}_where"), **more, **filter), "job", verb, _DONE[verb], how)
 
 
-def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *, tells: bool) -> Shown:
+def _change_each(
+    scheduler: Scheduler, verb: str, ids: Sequence[str], *, tells: bool, with_dependents: bool = False, **more: Any
+) -> Shown:
     """Change the jobs one by one and report each as it is done; the error of one does not stop the others."""
     results: list[dict[str, Any]] = []
     for id in [check_job_id(id) for id in ids]:
         try:
             with as_cli_errors():
-                answer = change.of_one(scheduler, id)
+                if with_dependents:
+                    answer = {**scheduler.retry_with_dependents(id, **more).fields}
+                else:
+                    answer = {"answer": getattr(scheduler, verb)(id, **more)}
             results.append({"job": id, **answer})
             if tells:
-                change.tell(id, answer)
+                _tell(verb, id, answer)
         except CallerError as error:
             if len(ids) == 1:
                 raise
@@ -292,3 +263,12 @@ def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *
     if len(ids) == 1:
         return Shown({name: value for name, value in results[0].items() if name != "job"}, None)
     return Shown({"results": results}, None, 2 if any(one["answer"] is None for one in results) else 0)
+
+
+def _tell(verb: str, id: str, answer: Mapping[str, Any]) -> None:
+    console().print(_ANSWERS[verb][answer["answer"]].format(id), soft_wrap=True)
+    for one in answer.get("dependents", ()):
+        text = _DEPENDENT_ANSWERS.get(one["answer"], "{}: " + one["answer"]).format(one["job"])
+        console().print(f"  {text}", soft_wrap=True)
+    if not answer.get("complete", True):
+        console().print("  … and more than one request handles")

@@ -7,8 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
@@ -16,7 +15,7 @@ from rich.text import Text
 from hascheduler.cli.environment import access
 from hascheduler.cli.fields import options_of
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, InContext, Options, Url, text_option, with_options
+from hascheduler.cli.options import Given, InContext, Options, Url, option, text_option, with_options
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import Utc, instant_text, set_utc, time_of_day_text
 from hascheduler.cli.output.printable import one_printable_line, printable_json
@@ -42,17 +41,11 @@ _STYLES = {
 }
 
 
-class _Form(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
 _ONLY: Options = {
     "types": Annotated[
-        list[EventType] | None,
-        typer.Option("--type", metavar="|".join(EventType), help="Only events of this type; repeatable"),
+        list[EventType] | None, option(f"--type {'|'.join(EventType)}", "Only events of this type; repeatable")
     ],
-    "job": text_option("--job", of="JOB", help="Only events of this job"),
+    "job": text_option("--job JOB", "Only events of this job"),
     **options_of(JobAttributes, {*JobAttributes.model_fields} - {"definition", "schedule", "tenant"}),
 }
 
@@ -60,20 +53,18 @@ _ONLY: Options = {
 @example("hascheduler events --type failed --type returned", "hascheduler events --job fire:nightly:1893456000000")
 @with_options("only", _ONLY)
 def events(
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="ID", help="Start after the event with this id; default: now")
-    ] = None,
+    after: Annotated[str | None, option("--after ID", "Start after the event with this id; default: now")] = None,
     follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait for more events, or stop after the stored ones")
+        bool, option("--follow/--no-follow", "Wait for more events, or stop after the stored ones")
     ] = True,
     utc: Utc = False,
     url: Url = None,
     *,
     in_context: InContext = None,
-    output: Annotated[_Form, typer.Option("-o", "--output", help="Output format; json: a line for each event")] = (
-        _Form.TEXT
-    ),
-    as_json: Annotated[bool, typer.Option("--json", hidden=True, help="Same as -o json")] = False,
+    output: Annotated[
+        Literal["text", "json"], option("-o,--output", "Output format; json: a line for each event")
+    ] = "text",
+    as_json: Annotated[bool, option("--json", "Same as -o json", hidden=True)] = False,
     only: Given,
 ) -> None:
     """Follow the events of jobs and schedules, until Ctrl-C."""
@@ -81,7 +72,7 @@ def events(
         set_utc(True)
     try:
         with replica(access(url, in_context)) as scheduler:
-            _follow(scheduler, only, after, follow=follow, as_json=as_json or output is _Form.JSON)
+            _follow(scheduler, only, after, follow=follow, as_json=as_json or output == "json")
     except KeyboardInterrupt:
         pass  # Ctrl-C is the way out
 

@@ -15,9 +15,9 @@ from hascheduler.cli.completion import JobId
 from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.values import check_job_id
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, with_options
+from hascheduler.cli.options import Given, option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks
-from hascheduler.cli.output.console import new_table, or_dash
+from hascheduler.cli.output.console import count_text, new_table, or_dash
 from hascheduler.cli.output.instants import instant_text, relative_text, with_instants_shown
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, plain, table_of
@@ -100,9 +100,7 @@ def ended_job(job: Job) -> Shown:
     return Shown(job, parts, EXIT_STATUSES.get(state, NOT_ENDED_STATUS))
 
 
-_Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many, newest submission first")
-]
+_Limit = Annotated[int, option("--limit N", "How many, newest submission first", min=1, max=10_000)]
 
 
 @example(
@@ -208,7 +206,7 @@ def _place(standing: Answer) -> str:
 
 def _comparison(standing: Answer) -> Table:
     """Return the comparison with the next job in line; criteria after the deciding one no longer matter."""
-    table = new_table("", "criterion", "this job", f"next: {standing['first']}", "")
+    table = new_table("criterion", "this job", f"next: {standing['first']}", "")
     for row in standing["criteria"]:
         decides = row["criterion"] == standing["deciding"]
         table.add_row(
@@ -232,7 +230,7 @@ def why(scheduler: Scheduler, id: JobId) -> Answer:
 
 
 def _counts_table(answer: Answer) -> RenderableType:
-    table = new_table("", "state", "jobs")
+    table = new_table("state", "jobs")
     for state in JobState:
         table.add_row(
             Text(state.value, style=STATE_STYLES.get(state.value, "")),
@@ -260,7 +258,8 @@ def _errors_page(answer: Answer) -> RenderableType:
     ]
     others = answer["others"]
     if others["groups"]:
-        parts.append(Text(f"and {others['count']} jobs in {others['groups']} smaller groups", style="dim"))
+        jobs, groups = count_text(others["count"], "job"), count_text(others["groups"], "smaller group")
+        parts.append(Text(f"and {jobs} in {groups}", style="dim"))
     if answer["groups"] and not answer["complete"]:
         parts.append(Text(f"Of the newest {answer['examined']} failed jobs that match.", style="dim"))
     return Group(*parts)

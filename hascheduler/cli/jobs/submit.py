@@ -6,11 +6,10 @@ list), many with each request.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import inf
-from random import uniform
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from uuid import uuid4
 
 import typer
@@ -18,33 +17,30 @@ from rich.console import RenderableType
 from rich.progress import Progress
 from rich.text import Text
 
-from hascheduler.cli.completion import argument, complete_definition, complete_job
+from hascheduler.cli.completion import complete_definition, complete_job
 from hascheduler.cli.fields import body_of, options_of
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.cli.input.values import check_job_id, parse_json, read_source, sendable_key
 from hascheduler.cli.jobs.show import EXIT_STATUSES, NOT_ENDED_STATUS, STATE_STYLES, ended_job
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, IdempotencyKey, with_options
+from hascheduler.cli.options import Given, IdempotencyKey, argument, option, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.console import console, new_table
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.replica import Busy, Job, Scheduler, as_cli_errors
+from hascheduler.cli.replica import Job, Scheduler, as_cli_errors, be_patient
+from hascheduler.client import StillRunning
 from hascheduler.client.bodies import group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
 from hascheduler.model.job import BATCH_PREFIX, TERMINAL, JobState
 from hascheduler.model.values.instants import parse_duration
 from hascheduler.schema.job import SubmitJobBody
 
-T = TypeVar("T")
-
 _ARGUMENT = ("definition",)
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
+_PATIENCE_S = 30.0
+"""After a first answer: a command waits for a replica that restarts, not for one that never answered."""
 _BUSY_MAX_S = 300.0
-_HELD_S = 5.0
-"""How long a replica holds a request back, and so how late a failed try is shown."""
-_FAILURES_MAX = 10
-"""In a row, after a first answer: a command waits for a replica that restarts, not for one that never answered."""
+_SHOWN_EVERY_S = 5.0
+"""How late a failed try is shown."""
 
 _DUPLICATE = "not submitted: jobs of {} are unique and this is a duplicate"
 
@@ -57,15 +53,8 @@ _DUPLICATE = "not submitted: jobs of {} are unique and this is a duplicate"
 @with_options("given", options_of(SubmitJobBody, _ARGUMENT))
 def submit(
     scheduler: Scheduler,
-    definition: Annotated[
-        str,
-        typer.Argument(
-            metavar="DEFINITION", help="Definition of the job", show_default=False, autocompletion=complete_definition
-        ),
-    ],
-    wait: Annotated[
-        str | None, typer.Option("--wait", metavar="SPAN", help="How long to wait for its end, then show the result")
-    ] = None,
+    definition: Annotated[str, argument("DEFINITION", "Definition of the job", complete_definition)],
+    wait: Annotated[str | None, option("--wait SPAN", "How long to wait for its end, then show the result")] = None,
     idempotency_key: IdempotencyKey = None,
     *,
     given: Given,
@@ -96,9 +85,7 @@ def wait(
     ids: Annotated[
         list[str], argument("JOB|BATCH...", "Ids of jobs, and of batches for all of their jobs", complete_job)
     ],
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", metavar="SPAN", help="How long to wait; default: no limit")
-    ] = None,
+    timeout: Annotated[str | None, option("--timeout SPAN", "How long to wait; default: no limit")] = None,
 ) -> Shown:
     """Wait until jobs have ended.
 
@@ -118,18 +105,23 @@ def _until(patience: str | None, flag: str) -> float:
 
 def _ended(scheduler: Scheduler, ids: Sequence[str], until: float) -> Shown:
     """Wait for all of these jobs and batches, with a bar on a terminal, and return the number of jobs by state."""
-    known: Counter[str] = Counter()
+    known: Counter[JobState] = Counter()
+    of_batch: Counter[JobState] = Counter()
     with Progress(console=console(), transient=True, disable=not console().is_terminal) as bar:
         task = bar.add_task("waiting", total=None)
 
-        def show(counts: Mapping[str, Any]) -> None:
-            now = known + Counter({state.value: counts[state] for state in JobState})
+        def show(counts: Mapping[JobState, int]) -> None:
+            nonlocal of_batch
+            of_batch = Counter(counts)
+            now = known + of_batch
             bar.update(task, total=now.total(), completed=sum(now[state] for state in TERMINAL))
+            be_patient(scheduler, min(_PATIENCE_S, _left_s(until)))
 
         for id in ids:
             if id.startswith(BATCH_PREFIX):
-                batch = _asked_until(partial(_counts, scheduler, id), _has_ended, until, show)
-                known.update({state.value: batch[state] for state in JobState})
+                with suppress(StillRunning):
+                    scheduler.wait_all(id, timeout=_left_s(until), progress=show)
+                known += of_batch
             else:
                 known[_end(scheduler, id, until).state] += 1
     counts = {state.value: known[state] for state in JobState}
@@ -138,68 +130,35 @@ def _ended(scheduler: Scheduler, ids: Sequence[str], until: float) -> Shown:
     return Shown(counts, Text(", ").join(parts), next(one for one in _WORST_FIRST if one in statuses))
 
 
-def _counts(scheduler: Scheduler, batch: str, _held_s: float) -> Mapping[str, Any]:
-    counts: Mapping[str, Any] = scheduler.count(batch=batch)
-    if not counts["matched"]:
-        raise InvalidInput(("BATCH",), f"{batch!r} has no jobs", "the id of a batch whose jobs are kept")
-    return counts
-
-
 _WORST_FIRST = (NOT_ENDED_STATUS, EXIT_STATUSES["failed"], EXIT_STATUSES["cancelled"], 0)
 
 
-def _has_ended(counts: Mapping[str, Any]) -> bool:
-    return not any(counts[state] for state in JobState if state not in TERMINAL)
+def _left_s(until: float) -> float:
+    return max(0.0, until - time.monotonic())
 
 
 def _end(scheduler: Scheduler, id: str, until: float) -> Job:
     """Return the job once it has ended, or as it is when the time is over; print the error of each failed try."""
     shown = 0
-
-    def show(job: Job) -> None:
-        nonlocal shown
-        tries = [] if job.has_ended else job["attempts"]  # of an ended job the last error is shown
-        for one in tries[shown:]:
-            if one["error"]:
-                typer.echo(f"hascheduler: try {one['number']} {one['outcome']}: {printable(one['error'])}", err=True)
-        shown = max(shown, len(tries))
-
     try:
-        return _asked_until(lambda held_s: scheduler.get(id, wait=held_s), lambda job: job.has_ended, until, show)
+        while True:
+            left_s = _left_s(until)
+            try:
+                return scheduler.wait(id, min(left_s, _SHOWN_EVERY_S))
+            except StillRunning as still:
+                job = still.job
+            be_patient(scheduler, min(_PATIENCE_S, left_s))
+            for one in job["attempts"][shown:]:
+                if one["error"]:
+                    text = f"hascheduler: try {one['number']} {one['outcome']}: {printable(one['error'])}"
+                    typer.echo(text, err=True)
+            shown = max(shown, len(job["attempts"]))
+            if left_s <= _SHOWN_EVERY_S:
+                return job
     except KeyboardInterrupt:
         name = printable(id)
         typer.echo(f"hascheduler: {name} goes on; wait again with hascheduler job wait {name}", err=True)
         raise
-
-
-def _asked_until(
-    ask: Callable[[float], T], has_ended: Callable[[T], bool], until: float, show: Callable[[T], None] | None = None
-) -> T:
-    """Ask until what is asked about has ended or the time is over, and return the last answer.
-
-    ``ask`` takes how long the replica may hold the request back, in seconds.
-    """
-    pause_s, failures_left = _FIRST_PAUSE_S, 0
-    while True:
-        began = time.monotonic()
-        held_s = max(0.0, min(until - began, _HELD_S))
-        is_over = began >= until
-        try:
-            with as_cli_errors():
-                answer = ask(held_s)
-            failures_left = _FAILURES_MAX
-            if show is not None:
-                show(answer)
-            if is_over or has_ended(answer):
-                return answer
-        except WorldError:
-            if is_over or failures_left == 0:
-                raise
-            failures_left -= 1
-        now = time.monotonic()
-        if now - began < held_s / 2:  # too many requests wait there, it runs 0.2.0, or it did not answer
-            time.sleep(max(0.0, min(pause_s, until - now)))
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 _SHOWN_MAX = 50
@@ -212,16 +171,10 @@ _STYLES = {"submitted": "green", "known already": "", "refused": "bold red"}
 @asks()
 def batch(
     scheduler: Scheduler,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="JSON lines or a YAML list; -: standard input", show_default=False)
-    ],
+    file: Annotated[str, argument("FILE", "JSON lines or a YAML list; -: standard input")],
     idempotency_key: IdempotencyKey = None,
-    atomic: Annotated[
-        bool, typer.Option("--atomic", help="All or none: if one job is refused, none is submitted")
-    ] = False,
-    wait: Annotated[
-        str | None, typer.Option("--wait", metavar="SPAN", help="How long to wait for the end of all of them")
-    ] = None,
+    atomic: Annotated[bool, option("--atomic", "All or none: if one job is refused, none is submitted")] = False,
+    wait: Annotated[str | None, option("--wait SPAN", "How long to wait for the end of all of them")] = None,
     *,
     output: OutputForm,
 ) -> Shown:
@@ -239,16 +192,18 @@ def batch(
     batches: list[str] = []
     results: list[Result] = []
     bar = Progress(console=console(), transient=True, disable=len(groups) == 1 or not console().is_terminal)
-    with bar:
-        task = bar.add_task("submitting", total=len(jobs))
-        for number, group in enumerate(groups):
-            try:
-                answer = _submitted(scheduler, group, group_key(key, number), atomic=atomic)
-            except HaschedulerError as error:
-                raise _with_hint(error, len(results), len(jobs), key) from None
-            batches.append(answer["batch"])
-            results += answer["results"]
-            bar.update(task, completed=len(results))
+    try:
+        with bar, as_cli_errors():
+            task = bar.add_task("submitting", total=len(jobs))
+            scheduler.cluster.health(live=True)  # a replica that never answered is not waited for
+            be_patient(scheduler, _BUSY_MAX_S)
+            for number, group in enumerate(groups):
+                answer = scheduler.submit_batch(group, idempotency_key=group_key(key, number), atomic=atomic)
+                batches.append(answer["batch"])
+                results += answer["results"]
+                bar.update(task, completed=len(results))
+    except HaschedulerError as error:
+        raise _with_hint(error, len(results), len(jobs), key) from None
     refused = any(one["problem"] is not None for one in results)
     page = map(Text, batches) if output is OutputForm.NAME else _page(jobs, batches, results)
     done, parts = {"batches": batches, "results": results}, [*page]
@@ -256,20 +211,6 @@ def batch(
         return Shown(done, parts, int(refused))
     ended = _ended(scheduler, batches, until)
     return Shown({**done, "counts": ended.answer}, [*parts, ended.picture], int(refused) or ended.status)
-
-
-def _submitted(scheduler: Scheduler, group: list[Any], key: str, *, atomic: bool) -> Mapping[str, Any]:
-    """Submit the group, again and again for some minutes while the replica has too much to do."""
-    until, pause_s = time.monotonic() + _BUSY_MAX_S, _FIRST_PAUSE_S
-    while True:
-        try:
-            with as_cli_errors():
-                return scheduler.submit_batch(group, idempotency_key=key, atomic=atomic)
-        except Busy:
-            if time.monotonic() + pause_s >= until:
-                raise
-            time.sleep(pause_s * uniform(0.5, 1.0))  # noqa: S311  # jitter, no secret
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> HaschedulerError:
@@ -288,12 +229,14 @@ def _page(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]
         if len(results) <= _SHOWN_MAX or result["problem"] is not None
     ]
     if shown:
-        table = new_table("", "", "ref", "answer", "job")
+        table = new_table("", "ref", "answer", "job")
         for number, job, result in shown:
             ref = job.get("ref", "–") if isinstance(job, Mapping) else "–"
-            table.add_row(str(number), Text(str(ref)), *_cells(result))
+            answer, problem = _answer(result), result["problem"]
+            told = Text(str(result["job"] if problem is None else problem["detail"]))
+            table.add_row(str(number), Text(str(ref)), Text(answer, style=_STYLES[answer]), told)
         yield table
-    counts = {answer: sum(1 for one in results if _answer(one) == answer) for answer in _STYLES}
+    counts = Counter(map(_answer, results))
     summary = [Text(f"{counts[answer]} {answer}", style=style) for answer, style in _STYLES.items() if counts[answer]]
     yield Text.assemble(Text(", ").join(summary), f" in {', '.join(batches)}")
 
@@ -304,21 +247,21 @@ def _answer(result: Result) -> str:
     return "submitted" if result["status"] == 201 else "known already"
 
 
-def _cells(result: Result) -> tuple[Text, Text]:
-    answer = _answer(result)
-    what = result["job"] if result["problem"] is None else result["problem"]["detail"]
-    return Text(answer, style=_STYLES[answer]), Text(str(what))
-
-
 def read_jobs(source: str) -> list[Any]:
     """Return the jobs of a file, or of ``-``; raise an `InvalidInput` if it can't be read or has no jobs."""
     text = read_source(source, "JSON lines or YAML in UTF-8").removeprefix("\ufeff")  # some editors begin files with it
     name = "standard input" if source == "-" else source
+    jobs: Any
     if text.lstrip().startswith("{"):
         lines = enumerate(text.split("\n"), 1)
         jobs = [_json(line, f"{name}, line {number}") for number, line in lines if line.strip()]
+    elif text.lstrip().startswith("["):
+        jobs = _json(text, name)
     else:
-        jobs = _list(text, name)
+        jobs = [document for document in read_documents(text, name) if document is not None]
+        jobs = jobs[0] if len(jobs) == 1 else jobs
+    if not isinstance(jobs, list):
+        raise InvalidInput((name,), "is not a list of jobs", "JSON lines, or a YAML list")
     if not jobs:
         raise InvalidInput(("FILE",), f"{name} contains no jobs", "JSON lines, or a YAML list")
     return jobs
@@ -329,14 +272,3 @@ def _json(text: str, where: str) -> Any:
         return parse_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput((where,), f"is not JSON: {error}", "one job a line, as JSON") from None
-
-
-def _list(text: str, name: str) -> list[Any]:
-    if text.lstrip().startswith("["):
-        jobs = _json(text, name)
-    else:
-        documents = [document for document in read_documents(text, name) if document is not None]
-        jobs = documents[0] if len(documents) == 1 else documents
-    if not isinstance(jobs, list):
-        raise InvalidInput((name,), "is not a list of jobs", "JSON lines, or a YAML list")
-    return jobs

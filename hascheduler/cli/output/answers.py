@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from hascheduler.cli.environment import access
-from hascheduler.cli.options import Command, InContext, Url, widened
+from hascheduler.cli.options import Command, InContext, Url, option, widened
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.instants import Utc, set_utc
 from hascheduler.cli.output.printable import one_printable_line
@@ -51,13 +51,12 @@ class Shown:
 
 
 _OUTPUT = Annotated[
-    OutputForm | None,
-    typer.Option("-o", "--output", help="Output format; yaml: as in files", show_default=OutputForm.TEXT.value),
+    OutputForm | None, option("-o,--output", "Output format; yaml: as in files", show_default=OutputForm.TEXT.value)
 ]
-_AS_JSON = Annotated[bool, typer.Option("--json", hidden=True, help="Same as -o json")]
-_AS_YAML = Annotated[bool, typer.Option("--yaml", hidden=True, help="Same as -o yaml")]
-_WIDE = Annotated[bool, typer.Option("--wide", help="Show all columns, even if lines get long")]
-_COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", help="Show only these columns")]
+_AS_JSON = Annotated[bool, option("--json", "Same as -o json", hidden=True)]
+_AS_YAML = Annotated[bool, option("--yaml", "Same as -o yaml", hidden=True)]
+_WIDE = Annotated[bool, option("--wide", "Show all columns, even if lines get long")]
+_COLUMNS = Annotated[str | None, option("--columns NAME,…", "Show only these columns")]
 _PRINTED: dict[str, tuple[Any, Any]] = {
     "output": (_OUTPUT, None),
     "as_json": (_AS_JSON, False),
@@ -97,7 +96,7 @@ def prints(
     """
     more = dict(_PRINTED)
     if watch_s:
-        again = typer.Option("--watch", help=f"Repeat every {watch_s:g} s, until Ctrl-C")
+        again = option("--watch", f"Repeat every {watch_s:g} s, until Ctrl-C")
         more["watch"] = (Annotated[bool, again], False)
     more |= {"wide": (_WIDE, False)} if tables else {}
     more |= {"columns": (_COLUMNS, None)} if tables == 1 else {}

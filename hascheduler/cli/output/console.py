@@ -42,9 +42,9 @@ def print_json(answer: Any) -> None:
     typer.echo(printable_json(json.dumps(answer, indent=2, ensure_ascii=False)))
 
 
-def new_table(title: str, *columns: str) -> Table:
+def new_table(*columns: str) -> Table:
     """Return a table that folds cells that are too wide: names are there to be copied, so none is cut off."""
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
@@ -56,6 +56,10 @@ def yes_or_no(value: bool) -> Text:
 
 def or_dash(value: object) -> str:
     return "–" if value is None else str(value)
+
+
+def count_text(number: int, noun: str, *, exact: bool = True) -> str:
+    return f"{'' if exact else 'more than '}{number} {noun}{'' if number == 1 else 's'}"
 
 
 def progress_bar(shown: Console) -> Progress:

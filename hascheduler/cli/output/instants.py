@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from hascheduler.cli.options import option
 from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import parse_instant
@@ -33,7 +32,7 @@ _OF_ZONES = "/zoneinfo/"
 
 _given: dict[str, bool] = {"utc": False}
 
-Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC instead of the time zone of TZ or this machine")]
+Utc = Annotated[bool, option("--utc", "Show times in UTC instead of the time zone of TZ or this machine")]
 
 
 def set_utc(utc: bool) -> None:
@@ -118,27 +117,23 @@ def finest_of(instants_ms: list[int]) -> str:
     return "seconds" if any(at_ms % 60_000 for at_ms in instants_ms) else "minutes"
 
 
-def relative_span(at_ms: int, now_ms: int) -> str:
-    """Return the distance from now in its two largest units: ``in 3h 12m``, ``45s ago``, ``now``."""
-    span = span_text(abs(at_ms - now_ms))
-    if span == "0s":
-        return "now"
-    return f"in {span}" if at_ms > now_ms else f"{span} ago"
-
-
 def span_text(span_ms: int) -> str:
     """Return the two largest units, rounded down: ``126d 3h``, ``59s``."""
     rest = span_ms // 1_000
     parts: list[str] = []
     for unit, size in _UNITS:
         count, rest = divmod(rest, size)
-        if count or (parts and len(parts) < 2):
+        if count or parts:
             parts.append(f"{count}{unit}" if count else "")
-        if len(parts) == 2:
-            break
-    return " ".join(part for part in parts if part) or "0s"
+    return " ".join(filter(None, parts[:2])) or "0s"
 
 
 def relative_text(instant: str | None) -> str:
-    """Return the `relative_span` of an RFC 3339 text from now; a dash for None."""
-    return "–" if instant is None else relative_span(parse_instant(instant), SystemClock().wall_ms())
+    """Return the distance from now in its two largest units: ``in 3h 12m``, ``45s ago``, ``now``; a dash for None."""
+    if instant is None:
+        return "–"
+    ahead_ms = parse_instant(instant) - SystemClock().wall_ms()
+    span = span_text(abs(ahead_ms))
+    if span == "0s":
+        return "now"
+    return f"in {span}" if ahead_ms > 0 else f"{span} ago"

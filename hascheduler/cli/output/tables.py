@@ -8,7 +8,6 @@ a terminal of 80 columns.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -24,21 +23,15 @@ _WRAPPED_MIN = 20
 """The least width of a column of free text."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    wide: bool = False
-    columns: tuple[str, ...] = ()
-
-
-_NO_CHOICE = _Choice()
-_CHOICE: ContextVar[_Choice] = ContextVar("table choice", default=_NO_CHOICE)
+_CHOICE: ContextVar[tuple[str, ...] | None] = ContextVar("table choice", default=None)
+"""The columns to show, all if empty; None: those that fit."""
 
 
 @contextmanager
 def choosing(columns: str | None, *, wide: bool) -> Iterator[None]:
     """Let tables inside the block show all columns if ``wide``, or those that ``columns`` names with commas."""
     named = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
-    token = _CHOICE.set(_Choice(wide, named))
+    token = _CHOICE.set(named if named or wide else None)
     try:
         yield
     finally:
@@ -61,10 +54,7 @@ def table_of(
     """Return a table with those columns, as `FittedTable` draws it, or the text ``none`` if there are no rows."""
     if none and not rows:
         return Text(none, style="dim")
-    table = FittedTable(title, *columns, spare=spare, wraps=wraps)
-    for row in rows:
-        table.add_row(*(cell(row) for cell in columns.values()))
-    return table
+    return FittedTable(title, rows, columns, spare, wraps)
 
 
 def plain(*names: str, **fields: str) -> dict[str, Cell]:
@@ -82,23 +72,21 @@ class FittedTable:
     ``spare`` are the columns that may be left out, the least important first; ``wraps`` those of free text.
     """
 
-    def __init__(self, title: str, *columns: str, spare: Sequence[str] = (), wraps: Sequence[str] = ()) -> None:
+    def __init__(
+        self, title: str, rows: Sequence[Any], columns: Mapping[str, Cell], spare: Sequence[str], wraps: Sequence[str]
+    ) -> None:
         self._title = title
-        self._columns = columns
+        self._columns = [*columns]
         self._spare = [name for name in spare if name in columns]
         self._wraps = wraps
-        self._rows: list[tuple[Text, ...]] = []
-
-    def add_row(self, *cells: str | Text) -> None:
-        """Add a row of plain text: names and errors may hold what looks like markup."""
-        self._rows.append(tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+        cells = ([cell(row) for cell in columns.values()] for row in rows)
+        # As Text: names and errors may hold what looks like markup.
+        self._rows = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in cells]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        choice = _CHOICE.get()
-        if choice.columns or choice.wide:
-            yield from self._table(self._named(choice.columns)).__rich_console__(
-                console, options.update(width=_UNBOUNDED)
-            )
+        chosen = _CHOICE.get()
+        if chosen is not None:
+            yield from self._table(self._named(chosen)).__rich_console__(console, options.update(width=_UNBOUNDED))
             return
         shown = list(self._columns)
         left_out = []

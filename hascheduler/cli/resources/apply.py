@@ -30,7 +30,7 @@ from hascheduler.cli.input.manifests import (
 )
 from hascheduler.cli.input.values import confirmed
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DryRun, Yes
+from hascheduler.cli.options import DryRun, Yes, option
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import one_printable_line
@@ -104,20 +104,14 @@ _SIGNS = {
 @asks()
 def apply(
     scheduler: Scheduler,
-    files: Annotated[
-        list[str],
-        typer.Option("-f", "--file", metavar="FILE|DIR|-", help="File or directory of documents, or -; repeatable"),
-    ],
+    files: Annotated[list[str], option("-f,--file FILE|DIR|-", "File or directory of documents, or -; repeatable")],
     *,
-    prune: Annotated[bool, typer.Option("--prune", help="Delete what this owner has and no file contains")] = False,
+    prune: Annotated[bool, option("--prune", "Delete what this owner has and no file contains")] = False,
     owner: Annotated[
-        str | None,
-        typer.Option(
-            "--owner", metavar="NAME", help="Owner of the documents; default: the one in a document `kind: Apply`"
-        ),
+        str | None, option("--owner NAME", "Owner of the documents; default: the one in a document `kind: Apply`")
     ] = None,
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Also change what another owner applied, and make this owner its owner")
+        bool, option("--take-over", "Also change what another owner applied, and make this owner its owner")
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,

@@ -202,11 +202,8 @@ def _schedules(scheduler: Scheduler, nouns: Set[Noun], planned: Planned) -> dict
         for calendar in {*(use.get("only") or ()), *(use.get("except") or ())}:
             if ("calendar", calendar) in nouns:
                 users.setdefault(("calendar", calendar), []).append(body["name"])
-    return {noun: f"schedule {names[0]} {_still_used(len(names) - 1)} it" for noun, names in users.items()}
-
-
-def _still_used(more: int) -> str:
-    return f"and {more} more still use" if more else "still uses"
+    more = {noun: f"and {len(names) - 1} more still use" for noun, names in users.items() if len(names) > 1}
+    return {noun: f"schedule {names[0]} {more.get(noun, 'still uses')} it" for noun, names in users.items()}
 
 
 def _live_job(scheduler: Scheduler, kind: str, name: str) -> str | None:

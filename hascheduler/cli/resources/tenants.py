@@ -8,15 +8,14 @@ from contextlib import suppress
 from time import monotonic
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from hascheduler.cli.completion import NounName
 from hascheduler.cli.input.values import check_name, confirmed, delete_stored
-from hascheduler.cli.jobs.changes import count_text
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DryRun, Yes
+from hascheduler.cli.options import DryRun, Yes, option
 from hascheduler.cli.output.answers import Shown, asks
+from hascheduler.cli.output.console import count_text
 from hascheduler.cli.replica import Scheduler
 from hascheduler.client import Changed, StillRunning
 from hascheduler.client.answers import JobCountsResponse
@@ -33,9 +32,7 @@ _NOT_STOPPED_STATUS = 5
 def delete(
     scheduler: Scheduler,
     name: NounName,
-    with_everything: Annotated[
-        bool, typer.Option("--with-everything", help="Also delete its tokens, schedules and jobs")
-    ] = False,
+    with_everything: Annotated[bool, option("--with-everything", "Also delete its tokens, schedules and jobs")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> Shown:

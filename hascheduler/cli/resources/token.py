@@ -10,7 +10,7 @@ from rich.text import Text
 from hascheduler.cli.completion import NewName, complete_tenant
 from hascheduler.cli.input.values import check_name, confirmed
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Yes
+from hascheduler.cli.options import Yes, argument, option
 from hascheduler.cli.output.answers import Answer, OutputForm, Shown, asks
 from hascheduler.cli.output.instants import instant_text
 from hascheduler.cli.output.printable import printable
@@ -19,7 +19,7 @@ from hascheduler.cli.replica import Scheduler
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.token import ALL_TENANTS, Role
 
-TokenId = Annotated[str, typer.Argument(metavar="ID", help="Public id of the token", show_default=False)]
+TokenId = Annotated[str, argument("ID", "Public id of the token")]
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
@@ -51,20 +51,17 @@ def list_tokens(scheduler: Scheduler) -> Answer:
 def create(
     scheduler: Scheduler,
     name: NewName,
-    role: Annotated[Role, typer.Option("--role", help="Role of the token", show_default=False)],
+    role: Annotated[Role, option("--role", "Role of the token", show_default=False)],
     tenant: Annotated[
         str,
-        typer.Option(
-            "--tenant",
-            metavar="NAME",
-            help=f"Tenant whose jobs and schedules it can access; {ALL_TENANTS}: all tenants",
+        option(
+            "--tenant NAME",
+            f"Tenant whose jobs and schedules it can access; {ALL_TENANTS}: all tenants",
+            complete_tenant,
             show_default=False,
-            autocompletion=complete_tenant,
         ),
     ],
-    expires_in: Annotated[
-        str | None, typer.Option("--expires-in", metavar="DURATION", help="How long it is valid; default: forever")
-    ] = None,
+    expires_in: Annotated[str | None, option("--expires-in DURATION", "How long it is valid; default: forever")] = None,
     *,
     output: OutputForm,
 ) -> Shown:

@@ -18,11 +18,11 @@ from random import uniform
 from signal import SIGTERM
 from typing import Annotated, BinaryIO
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import argument, option
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.run.whole_system import (
     MODULE,
@@ -48,26 +48,21 @@ _MISTAKE_STATUS = 2
 @example("hascheduler dev", "hascheduler dev shop:handlers --reload --folder .dev")
 def dev(
     modules: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[MODULE]...", help=f"Your modules with handlers, {MODULE}; default: the ready-made ones"
-        ),
+        list[str] | None, argument("[MODULE]...", f"Your modules with handlers, {MODULE}; default: the ready-made ones")
     ] = None,
     *,
-    reload: Annotated[bool, typer.Option("--reload", help="Restart processors when a file of MODULE changes")] = False,
-    replicas: Annotated[int, typer.Option(metavar="N", min=1, max=9, help="How many replicas")] = 3,
-    processors: Annotated[int, typer.Option(metavar="N", min=0, max=9, help="How many processors")] = 2,
-    slots: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1_000, help="How many jobs each processor runs at once")
-    ] = 8,
+    reload: Annotated[bool, option("--reload", "Restart processors when a file of MODULE changes")] = False,
+    replicas: Annotated[int, option("--replicas N", "How many replicas", min=1, max=9)] = 3,
+    processors: Annotated[int, option("--processors N", "How many processors", min=0, max=9)] = 2,
+    slots: Annotated[int, option("--slots N", "How many jobs each processor runs at once", min=1, max=1_000)] = 8,
     port: Annotated[
-        int, typer.Option(metavar="N", min=1, max=65_000, help="Replicas listen on the first free ports from here")
+        int, option("--port N", "Replicas listen on the first free ports from here", min=1, max=65_000)
     ] = 8080,
     transport: TransportOrNone = None,
-    shards: Annotated[int, typer.Option(metavar="N", min=1, max=SHARDS_SHOWN_MAX, help="How many shards")] = 1,
+    shards: Annotated[int, option("--shards N", "How many shards", min=1, max=SHARDS_SHOWN_MAX)] = 1,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Directory for logs and data, which are kept; default: logs in .run, no data"),
+        option("--folder DIR", "Directory for logs and data, which are kept; default: logs in .run, no data"),
     ] = None,
 ) -> None:
     """Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C.

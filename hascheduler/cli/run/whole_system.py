@@ -6,41 +6,35 @@ in a cluster, and reports.
 
 import os
 import sys
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 import uvloop
 
 from hascheduler.cli import environment
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.output.logs import configure_logging
-from hascheduler.cli.run.early_sigterm import exit_on_sigterm
+from hascheduler.cli.options import argument, option
 from hascheduler.cli.setting_options import with_settings
-from hascheduler.settings import Settings
+from hascheduler.errors import InvalidInput
+from hascheduler.model.values.instants import parse_duration
+from hascheduler.settings import Settings, read_settings
 
 MODULE = "such as hascheduler.handlers.log; shop:mine if `handlers` has another name there"
 SHARDS_SHOWN_MAX = 8
 """The number of shards that one processor serves at once."""
 
 
-class _Transport(StrEnum):
-    RABBITMQ = "rabbitmq"
-    MONGO = "mongo"
-
-
 TransportOrNone = Annotated[
-    _Transport | None, typer.Option(help="How jobs reach processors; default: RabbitMQ if it is installed")
+    Literal["rabbitmq", "mongo"] | None,
+    option("--transport", "How jobs reach processors; default: RabbitMQ if it is installed"),
 ]
-Folder = Annotated[Path, typer.Option(metavar="DIR", help="Directory for the processes' logs")]
+Folder = Annotated[Path, option("--folder DIR", "Directory for the processes' logs")]
 
 
 def require_folder(folder: Path) -> None:
     """Raise `InvalidInput` if no logs can be written there: it is a file, or below one, or not writable."""
-    from hascheduler.errors import InvalidInput
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -51,7 +45,6 @@ def require_folder(folder: Path) -> None:
 async def require_own_servers(transport: str | None) -> None:
     """Raise `InvalidInput` before any process starts if servers that the environment names can't be used."""
     from hascheduler import assembly
-    from hascheduler.settings import read_settings
 
     if os.environ.get("HASCHEDULER_MONGODB_URI"):
         used = transport or ("rabbitmq" if os.environ.get("HASCHEDULER_AMQP_URL") else "mongo")
@@ -65,31 +58,23 @@ _KILLS = 3
 @example("hascheduler demo", "hascheduler demo --shards 4", "hascheduler demo --kubernetes --kills 6")
 def demo(
     *,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep everything running after the report, until Ctrl-C")
-    ] = False,
+    keep: Annotated[bool, option("--keep", "Keep everything running after the report, until Ctrl-C")] = False,
     transport: TransportOrNone = None,
     shards: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, max=SHARDS_SHOWN_MAX, help="How many shards [1]", show_default=False),
+        int | None, option("--shards N", "How many shards [1]", min=1, max=SHARDS_SHOWN_MAX, show_default=False)
     ] = None,
     folder: Folder = Path(".run/demo"),
-    pause: Annotated[str, typer.Option(metavar="SPAN", help="How long to wait between two kills")] = "5s",
+    pause: Annotated[str, option("--pause SPAN", "How long to wait between two kills")] = "5s",
     kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Run in a Kubernetes cluster with hascheduler, not on this machine")
+        bool, option("--kubernetes", "Run in a Kubernetes cluster with hascheduler, not on this machine")
     ] = False,
-    context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Context of kubectl; default: the current one")
-    ] = None,
+    context: Annotated[str | None, option("--context NAME", "Context of kubectl; default: the current one")] = None,
     namespace: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help=f"Namespace of hascheduler in the cluster [{_NAMESPACE}]", show_default=False
-        ),
+        option("--namespace NAME", f"Namespace of hascheduler in the cluster [{_NAMESPACE}]", show_default=False),
     ] = None,
     kills: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, max=100, help="How often to kill the leader's pod [3]", show_default=False),
+        int | None, option("--kills N", "How often to kill the leader's pod [3]", min=1, max=100, show_default=False)
     ] = None,
 ) -> None:
     """Run a whole system, kill its leader repeatedly and a processor once, and report what happened.
@@ -107,17 +92,15 @@ def demo(
 
     from hascheduler.demo.run import OpenEnvironment, run_demo
     from hascheduler.embedded.children import run_in_foreground
-    from hascheduler.errors import InvalidInput
-    from hascheduler.model.values.instants import parse_duration
 
     pause_ms = parse_duration(pause)
     of_a_cluster = {"--context": context, "--namespace": namespace, "--kills": kills}
     of_this_machine = {"--keep": keep or None, "--transport": transport, "--shards": shards}
-    for option, value in (of_this_machine if kubernetes else of_a_cluster).items():
+    for flag, value in (of_this_machine if kubernetes else of_a_cluster).items():
         if value is not None and kubernetes:
-            raise InvalidInput((option,), "applies only to a system on this machine", "no --kubernetes with it")
+            raise InvalidInput((flag,), "applies only to a system on this machine", "no --kubernetes with it")
         if value is not None:
-            raise InvalidInput((option,), "applies only to a cluster", "--kubernetes with it")
+            raise InvalidInput((flag,), "applies only to a cluster", "--kubernetes with it")
     opening: OpenEnvironment
     if kubernetes:
         from hascheduler.demo.kubernetes import Kubectl, open_kubernetes_environment
@@ -145,10 +128,8 @@ def demo(
 @with_settings
 def serve(*, settings: Settings) -> None:
     """Run one replica: the scheduler's loops and the HTTP API. On SIGTERM it hands over leadership and stops."""
-    exit_on_sigterm()
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
-    configure_logging(settings)
     uvloop.run(assembly.serve(settings))
 
 
@@ -165,13 +146,12 @@ _OF_PROCESSORS = (
 
 @partial(with_settings, first=_OF_PROCESSORS)
 def processor(
-    modules: Annotated[list[str], typer.Argument(metavar="MODULE...", help=f"Modules with handlers, {MODULE}")],
-    name: Annotated[str, typer.Option(help="Name of the processor; default: the host name")] = "",
+    modules: Annotated[list[str], argument("MODULE...", f"Modules with handlers, {MODULE}")],
+    name: Annotated[str, option("--name", "Name of the processor; default: the host name")] = "",
     *,
     settings: Settings,
 ) -> None:
     """Run one processor with the handlers of the given modules. On SIGTERM it drains."""
-    exit_on_sigterm()
     from hascheduler import assembly  # imports every driver, so only if the command runs
     from hascheduler.processor import load_handlers
     from hascheduler.processor.handler_loop import HandlerLoop
@@ -179,7 +159,6 @@ def processor(
     # Modules of the user are found in the current directory, as with `python -m`.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    configure_logging(settings, modules)
     with HandlerLoop(uvloop.new_event_loop) as handler_loop:
         # Handlers use what their modules bind to the running loop during import, such as a session.
         handlers = handler_loop.before_start(lambda: load_handlers(modules))

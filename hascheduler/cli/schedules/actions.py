@@ -4,9 +4,8 @@
 ``delete``.
 """
 
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import uuid4
 
 import typer
@@ -24,7 +23,7 @@ from hascheduler.cli.input.values import (
 )
 from hascheduler.cli.jobs.changes import ChangeOfAll, change_all, changes_all
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Because, DryRun, Given, IdempotencyKey, Options, Yes, with_options
+from hascheduler.cli.options import Because, DryRun, Given, IdempotencyKey, Options, Yes, option, with_options
 from hascheduler.cli.output.answers import Answer, OutputForm, Shown, asks
 from hascheduler.cli.output.yaml_text import as_text, change
 from hascheduler.cli.replica import Scheduler
@@ -41,9 +40,7 @@ if TYPE_CHECKING:
 
 _SHOWN_MAX = 20
 
-_ALL: Options = {
-    "all": Annotated[bool | None, typer.Option("--all", help="All active schedules; with resume, all paused ones")]
-}
+_ALL: Options = {"all": Annotated[bool | None, option("--all", "All active schedules; with resume, all paused ones")]}
 _DONE = {"pause": "paused", "resume": "resumed", "reset": "reset", "trigger": "triggered"}
 
 
@@ -68,9 +65,7 @@ def pause(
 def resume(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
-    catch_up: Annotated[
-        bool, typer.Option("--catch-up", help="Apply the misfire policy to the times since the pause")
-    ] = False,
+    catch_up: Annotated[bool, option("--catch-up", "Apply the misfire policy to the times since the pause")] = False,
     *,
     how: ChangeOfAll,
 ) -> Shown:
@@ -81,18 +76,12 @@ def resume(
     return _change(scheduler, "resume", name, how, catch_up=catch_up or None)
 
 
-class ResetFrom(StrEnum):
-    NOW = "now"
-
-
 @example("hascheduler schedule reset nightly --from now", "hascheduler schedule reset --all --dry-run")
 @changes_all(ScheduleFilter, _ALL)
 def reset(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
-    start: Annotated[
-        ResetFrom, typer.Option("--from", metavar="now", help="Fire the times after this instant")
-    ] = ResetFrom.NOW,
+    start: Annotated[Literal["now"], option("--from now", "Fire the times after this instant")] = "now",
     *,
     how: ChangeOfAll,
 ) -> Shown:
@@ -101,7 +90,7 @@ def reset(
     Or all that match. Without a reset it would not fire until the time that it has reached. Times that already have a
     job do not fire again. Schedules that are not ahead do not change.
     """
-    return _change(scheduler, "reset", name, how, **({"start": start.value} if name else {}))
+    return _change(scheduler, "reset", name, how, **({"start": start} if name else {}))
 
 
 def _change(scheduler: Scheduler, verb: str, name: str | None, how: ChangeOfAll, **more: Any) -> Shown:
@@ -155,13 +144,9 @@ def trigger(
     scheduler: Scheduler,
     name: ScheduleNameOrNone = None,
     overlap: Annotated[
-        Overlap | None,
-        typer.Option("--overlap", help="Overlap policy if an earlier job has not ended; default: the schedule's"),
+        Overlap | None, option("--overlap", "Overlap policy if an earlier job has not ended; default: the schedule's")
     ] = None,
-    payload: Annotated[
-        str | None,
-        typer.Option("--payload", metavar="JSON|@FILE", help="Payload instead of the schedule's"),
-    ] = None,
+    payload: Annotated[str | None, option("--payload JSON|@FILE", "Payload instead of the schedule's")] = None,
     *,
     idempotency_key: IdempotencyKey = None,
     how: ChangeOfAll,
@@ -188,22 +173,17 @@ def trigger(
     return Shown(job.fields, Text.assemble(done, (job.id, "bold green")))
 
 
-class BackfillOverlap(StrEnum):
-    ALLOW = "allow"
-    BUFFER_ONE = "buffer_one"
-
-
 @example("hascheduler schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z --dry-run")
 @asks()
 def backfill(
     scheduler: Scheduler,
     name: ScheduleName,
     *,
-    start: Annotated[str, typer.Option("--from", metavar="INSTANT|SPAN", help="First time, inclusive; 7d: 7 days ago")],
-    end: Annotated[str, typer.Option("--to", metavar="INSTANT|SPAN", help="Last time, inclusive; not in the future")],
+    start: Annotated[str, option("--from INSTANT|SPAN", "First time, inclusive; 7d: 7 days ago")],
+    end: Annotated[str, option("--to INSTANT|SPAN", "Last time, inclusive; not in the future")],
     overlap: Annotated[
-        BackfillOverlap, typer.Option("--overlap", help="Run the jobs all at once, or one after the other")
-    ] = BackfillOverlap.BUFFER_ONE,
+        Literal["allow", "buffer_one"], option("--overlap", "Run the jobs all at once, or one after the other")
+    ] = "buffer_one",
     dry_run: DryRun = False,
 ) -> Shown:
     """Create jobs for past times of a schedule.
@@ -211,7 +191,7 @@ def backfill(
     One for each time between the two instants that has no job yet, so the command can be repeated.
     """
     start, end = past_instant("--from", start), past_instant("--to", end)
-    answer = scheduler.schedules.backfill(check_name(name), start, end, overlap=overlap.value, dry_run=dry_run)
+    answer = scheduler.schedules.backfill(check_name(name), start, end, overlap=overlap, dry_run=dry_run)
     done = "would be created" if dry_run else "created"
     text = Text.assemble((f"{answer['created']} {done}", "bold green"))
     text.append(f", {answer['existing']} already existed, of {answer['count']} times")
@@ -223,7 +203,7 @@ def backfill(
     return Shown(answer, text)
 
 
-Paused = Annotated[bool, typer.Option("--paused", help="Create it paused; an existing schedule keeps its state")]
+Paused = Annotated[bool, option("--paused", "Create it paused; an existing schedule keeps its state")]
 
 
 @example(

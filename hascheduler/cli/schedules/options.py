@@ -31,7 +31,7 @@ _TRIGGER = {
 }
 _REPEATABLE = {"cron", "every", "at", "exclude", "only_on", "except_on"}
 TRIGGER: Options = {
-    name: text_option(f"--{name.replace('_', '-')}", of=of, help=help, many=name in _REPEATABLE)
+    name: text_option(f"--{name.replace('_', '-')} {of}", help, many=name in _REPEATABLE)
     for name, (of, help) in _TRIGGER.items()
 }
 

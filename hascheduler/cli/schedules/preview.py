@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-import typer
 from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -19,9 +18,9 @@ from rich.text import Text
 
 from hascheduler.cli.completion import complete_schedule
 from hascheduler.cli.environment import access
-from hascheduler.cli.input.values import check_name, coming_instant, whole
+from hascheduler.cli.input.values import check_name, coming_instant
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, InContext, LabelFilter, Url, with_options
+from hascheduler.cli.options import Given, InContext, LabelFilter, Url, argument, option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
 from hascheduler.cli.output.instants import (
     clock_text,
@@ -37,6 +36,7 @@ from hascheduler.cli.replica import Scheduler, replica
 from hascheduler.cli.schedules.options import TRIGGER, new_trigger
 from hascheduler.cli.schedules.show import trigger_text, warning_lines
 from hascheduler.clock import SystemClock
+from hascheduler.dispatch.schedules import previews
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.instants import WallMs, format_duration, format_instant, parse_instant
 from hascheduler.model.values.zone_data import read_zone, zone_names
@@ -56,15 +56,10 @@ from hascheduler.triggers.requests import checked_trigger, read_trigger
 @with_options("given", TRIGGER)
 def preview_schedule(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]", help="Name of a stored schedule, or use options", autocompletion=complete_schedule
-        ),
+        str | None, argument("[NAME]", "Name of a stored schedule, or use options", complete_schedule)
     ] = None,
-    count: Annotated[str, typer.Option("--count", metavar="N", help="How many fires")] = "10",
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="INSTANT|SPAN", help="Start; 7d: in 7 days; default: now")
-    ] = None,
+    count: Annotated[int, option("--count N", "How many fires", min=1, max=previews.PREVIEW_COUNT_MAX)] = 10,
+    start: Annotated[str | None, option("--from INSTANT|SPAN", "Start; 7d: in 7 days; default: now")] = None,
     url: Url = None,
     in_context: InContext = None,
     *,
@@ -77,14 +72,13 @@ def preview_schedule(
     """
     start = None if start is None else coming_instant("--from", start)
     after_ms = None if start is None else WallMs(parse_instant(start) - 1)
-    wanted = _count(count)
     answer: Answer
     if given:
         trigger = new_trigger(given)
-        answer, title = _computed(name or "preview", trigger, after_ms, wanted), trigger_text(trigger)
+        answer, title = _computed(name or "preview", trigger, after_ms, count), trigger_text(trigger)
     elif name is not None:
         with replica(access(url, in_context)) as scheduler:
-            answer, title = scheduler.schedules.preview(check_name(name), count=wanted, start=start), name
+            answer, title = scheduler.schedules.preview(check_name(name), count=count, start=start), name
     else:
         raise InvalidInput(("NAME",), "neither a schedule nor times are given", "NAME, or --cron, --every or --at")
     return Shown(answer, preview_page(f"Next fires of {title}", answer))
@@ -95,8 +89,6 @@ def _computed(schedule: str, body: Answer, after_ms: WallMs | None, count: int) 
 
     ``schedule`` is the name that decides the jitter.
     """
-    from hascheduler.dispatch.schedules import previews
-
     now_ms = SystemClock().wall_ms()
     trigger, after_ms = checked_trigger(body, now_ms), now_ms if after_ms is None else after_ms
     times = list(_times(schedule, trigger, after_ms, count))
@@ -127,15 +119,6 @@ def _times(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Ite
                 return
         else:
             return
-
-
-def _count(text: str) -> int:
-    from hascheduler.dispatch.schedules.previews import PREVIEW_COUNT_MAX
-
-    count = whole("--count", text)
-    if not 1 <= count <= PREVIEW_COUNT_MAX:
-        raise InvalidInput(("--count",), f"{text[:64]!r}", f"1 to {PREVIEW_COUNT_MAX}")
-    return count
 
 
 _PAYLOAD_SHOWN_MAX = 200
@@ -258,10 +241,7 @@ class ComingFires:
 
 
 ZoneOption = Annotated[
-    str | None,
-    typer.Option(
-        "--timezone", metavar="ZONE", help="Time zone of the hours and days; default: that of TZ or this machine"
-    ),
+    str | None, option("--timezone ZONE", "Time zone of the hours and days; default: that of TZ or this machine")
 ]
 
 
@@ -278,7 +258,7 @@ def zone_or_default(name: str | None) -> ZoneInfo:
 @asks()
 def calendar(
     scheduler: Scheduler,
-    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=62, help="How many days, including today")] = 7,
+    days: Annotated[int, option("--days N", "How many days, including today", min=1, max=62)] = 7,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,
@@ -341,7 +321,7 @@ def _line(fire: dict[str, Any]) -> Text:
 @asks(watch_s=1)
 def timeline(
     scheduler: Scheduler,
-    hours: Annotated[int, typer.Option("--hours", metavar="N", min=1, max=168, help="How many hours to show")] = 24,
+    hours: Annotated[int, option("--hours N", "How many hours to show", min=1, max=168)] = 24,
     *,
     labels: LabelFilter = None,
     timezone: ZoneOption = None,

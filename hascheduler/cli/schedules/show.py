@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
-import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +16,7 @@ from hascheduler.cli.fields import filter_of, options_of
 from hascheduler.cli.input.documents import normal_schedule
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import Given, text_option, with_options
+from hascheduler.cli.options import Given, option, text_option, with_options
 from hascheduler.cli.output.answers import Answer, Shown, asks
 from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.tables import Cell, plain, table_of
@@ -41,10 +40,9 @@ VERDICT_STYLES = {
 _TIMES_SHOWN = 3
 _ORDERS = ("name", "trouble", "next")
 _SORT = text_option(
-    "--sort",
-    of="|".join(_ORDERS),
-    help="By name, by the next time, or trouble first: failing, late, ahead, paused; default name",
-    complete=one_of(_ORDERS),
+    f"--sort {'|'.join(_ORDERS)}",
+    "By name, by the next time, or trouble first: failing, late, ahead, paused; default name",
+    one_of(_ORDERS),
 )
 
 
@@ -191,10 +189,9 @@ def verdicts(
     name: ScheduleName,
     *,
     only: Annotated[
-        list[Verdict] | None,
-        typer.Option("--verdict", metavar="|".join(Verdict), help="Only these verdicts; repeatable"),
+        list[Verdict] | None, option(f"--verdict {'|'.join(Verdict)}", "Only these verdicts; repeatable")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="How many, newest first")] = 20,
+    limit: Annotated[int, option("--limit N", "How many, newest first", min=1, max=200)] = 20,
 ) -> Shown:
     """Show what happened at each of a schedule's times.
 
@@ -263,9 +260,7 @@ def _all_verdicts_table(answer: Answer) -> RenderableType:
 @with_options("given", options_of(VerdictFilter))
 def all_verdicts(
     scheduler: Scheduler,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many, newest decision first")
-    ] = 50,
+    limit: Annotated[int, option("--limit N", "How many, newest decision first", min=1, max=10_000)] = 50,
     *,
     given: Given,
 ) -> Answer:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import option
 from hascheduler.cli.output.logs import configure_logging
-from hascheduler.cli.run.early_sigterm import exit_on_sigterm
+from hascheduler.cli.setting_options import exit_on_sigterm
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import parse_duration
@@ -27,18 +26,13 @@ _MEMBER = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?)(?::([1-
 )
 def mongodb(
     *,
-    members: Annotated[
-        str, typer.Option("--members", metavar="HOST:PORT,...", help="All members, by host names that clients use too")
-    ],
-    keyfile: Annotated[Path, typer.Option("--keyfile", metavar="FILE", help="Key file of the members")],
+    members: Annotated[str, option("--members HOST:PORT,...", "All members, by host names that clients use too")],
+    keyfile: Annotated[Path, option("--keyfile FILE", "Key file of the members")],
     users_from: Annotated[
-        Path,
-        typer.Option(
-            "--users-from", metavar="DIR", help="Directory with the files scheduler-, processor- and admin-password"
-        ),
+        Path, option("--users-from DIR", "Directory with the files scheduler-, processor- and admin-password")
     ],
-    replica_set: Annotated[str, typer.Option("--set", metavar="NAME", help="Name of the replica set")] = "rs0",
-    timeout: Annotated[str, typer.Option("--timeout", metavar="DURATION", help="How long to try")] = "5m",
+    replica_set: Annotated[str, option("--set NAME", "Name of the replica set")] = "rs0",
+    timeout: Annotated[str, option("--timeout DURATION", "How long to try")] = "5m",
 ) -> None:
     """Initiate MongoDB's replica set, add missing members, and create or update its users.
 

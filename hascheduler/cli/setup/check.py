@@ -21,8 +21,6 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import with_parameters
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.instants import with_instants_shown
-from hascheduler.cli.output.logs import configure_logging
-from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.settings import Settings
 
@@ -44,8 +42,6 @@ def check(*, settings: Settings) -> Shown:
     nothing: each finding says what to run or check. It needs the same settings as the replicas. Status 0: no problems
     found; 1: problems found; 2: wrong usage or no database. Who changed what: `hascheduler audit-log`.
     """
-    exit_on_sigterm()
-    configure_logging(settings)
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
     with _progress() as progress:

@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from hascheduler.cli.completion import argument
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import complete_context
+from hascheduler.cli.options import argument, complete_context, option
 from hascheduler.cli.output.answers import Answer, OutputForm, prints
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import Cell, plain, table_of
@@ -66,7 +65,7 @@ def use(name: Name) -> None:
 
 
 def _file(flag: str, help: str) -> Any:
-    return typer.Option(flag, metavar="FILE", help=help, exists=True, dir_okay=False)
+    return option(f"{flag} FILE", help, exists=True, dir_okay=False)
 
 
 @example(
@@ -76,11 +75,11 @@ def _file(flag: str, help: str) -> Any:
 def set_context(
     name: Annotated[str, argument("NAME", "The context")],
     *,
-    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="A replica, or several with commas")] = None,
+    url: Annotated[str | None, option("--url URL", "A replica, or several with commas")] = None,
     token_file: Annotated[Path | None, _file("--token-file", "File that holds the token")] = None,
-    token_stdin: Annotated[bool, typer.Option("--token-stdin", help="Store the token from standard input")] = False,
+    token_stdin: Annotated[bool, option("--token-stdin", "Store the token from standard input")] = False,
     ca_file: Annotated[Path | None, _file("--ca-file", "PEM authorities to verify replicas over HTTPS")] = None,
-    output: Annotated[OutputForm | None, typer.Option("--output", help="Output format of its commands")] = None,
+    output: Annotated[OutputForm | None, option("--output", "Output format of its commands")] = None,
 ) -> None:
     """Create a context, or change what is given.
 

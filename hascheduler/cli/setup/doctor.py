@@ -6,16 +6,14 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated
 
-import typer
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from hascheduler.check.servers import Requirement, RequirementState
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import argument
 from hascheduler.cli.output.answers import Shown, prints
-from hascheduler.cli.output.logs import configure_logging
-from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
@@ -33,10 +31,7 @@ _SIGNS = {
     RequirementState.UNKNOWN: ("?", "cyan"),
 }
 
-Uris = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="URI", help="mongodb:// or amqp:// addresses; default: those of the settings"),
-]
+Uris = Annotated[list[str] | None, argument("URI", "mongodb:// or amqp:// addresses; default: those of the settings")]
 
 
 @example("hascheduler doctor", "hascheduler doctor mongodb://db1:27017/?replicaSet=rs0 amqp://guest:guest@broker/")
@@ -48,8 +43,6 @@ def doctor(uris: Uris = None, *, settings: Settings) -> Shown:
     It changes no data; on RabbitMQ it makes the exchange of dispatches, and a queue that it deletes. Status 0: nothing
     is missing, though there may be warnings; 1: something is missing; 2: wrong usage.
     """
-    exit_on_sigterm()
-    configure_logging(settings)
     for place, uri in enumerate(uris or ()):
         if not uri.startswith(_SCHEMES):
             # Not the URI itself: it may hold a password.

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DryRun
+from hascheduler.cli.options import DryRun, option
 from hascheduler.cli.output.answers import Shown, prints
-from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.model.schema_version import Migration, StepKind
 from hascheduler.settings import Settings
@@ -35,9 +34,9 @@ def migrate(
     dry_run: DryRun = False,
     complete: Annotated[
         bool,
-        typer.Option(
+        option(
             "--complete",
-            help="The exit status is 1 if indexes are kept for replicas of the older release: run it again later",
+            "The exit status is 1 if indexes are kept for replicas of the older release: run it again later",
         ),
     ] = False,
     settings: Settings,
@@ -49,7 +48,6 @@ def migrate(
     """
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
-    configure_logging(settings)
     done = asyncio.run(assembly.migrate(settings, dry_run=dry_run))
     if done is None:
         sys.stderr.write("hascheduler: interrupted; completed steps are kept, and the next run continues from there\n")

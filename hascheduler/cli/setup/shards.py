@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
 from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import Given, Options, option, text_option, with_options
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.console import progress_bar
-from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.settings import Settings
@@ -24,51 +23,34 @@ _SETTINGS = (
 )  # fmt: skip
 _POLL_S = 0.3
 
-Even = Annotated[bool, typer.Option("--even", help="Spread partitions evenly over all shards, with the fewest moves")]
-Tenants = Annotated[
-    list[str] | None, typer.Option("--tenant", metavar="NAME", help="Partition of this tenant; repeatable")
-]
-Partitions = Annotated[
-    list[int] | None, typer.Option("--partition", metavar="N", help="Partition, 0 to 255; repeatable")
-]
-To = Annotated[str, typer.Option("--to", metavar="SHARD", help="Shard to move them to")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Start the moves and return; they continue in the background")]
+_WHICH: Options = {
+    "even": Annotated[bool | None, option("--even", "Spread partitions evenly over all shards, with the fewest moves")],
+    "tenants": text_option("--tenant NAME", "Partition of this tenant; repeatable", many=True),
+    "partitions": Annotated[list[int] | None, option("--partition N", "Partition, 0 to 255; repeatable")],
+    "to": text_option("--to SHARD", "Shard to move them to"),
+}
+NoWait = Annotated[bool, option("--no-wait", "Start the moves and return; they continue in the background")]
 
 
 @example("hascheduler shards plan --even", "hascheduler shards plan --tenant acme --to 0002")
 @prints()
 @partial(with_settings, names=_SETTINGS)
-def plan(
-    *,
-    even: Even = False,
-    tenant: Tenants = None,
-    partition: Partitions = None,
-    to: To = "",
-    settings: Settings,
-) -> Shown:
+@with_options("which", _WHICH)
+def plan(*, which: Given, settings: Settings) -> Shown:
     """Show how many partitions each shard has and what would move. It changes nothing.
 
     A tenant is in one of 256 partitions, by a hash of its name, and a partition is in one shard. Without options, show
     the current layout and the moves under way.
     """
-    configure_logging(settings)
     layout = _layout(settings)
-    moves = _moves(layout, even=even, tenants=tenant or (), partitions=partition or (), to=to)
-    return shown(layout, moves)
+    return shown(layout, _moves(layout, **which))
 
 
 @example("hascheduler shards apply --even", "hascheduler shards apply --tenant acme --to 0002 --no-wait")
 @prints()
 @partial(with_settings, names=_SETTINGS)
-def apply(
-    *,
-    even: Even = False,
-    tenant: Tenants = None,
-    partition: Partitions = None,
-    to: To = "",
-    no_wait: NoWait = False,
-    settings: Settings,
-) -> Shown:
+@with_options("which", _WHICH)
+def apply(*, no_wait: NoWait = False, which: Given, settings: Settings) -> Shown:
     """Move partitions to other shards, and wait until they have moved.
 
     A partition is copied while its jobs run. Then it pauses for about two seconds: none of its jobs start, and writes
@@ -77,13 +59,11 @@ def apply(
     """
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
-    if not (even or tenant or partition):
-        raise InvalidInput(
-            ("--even",), "no partitions to move are given", "--even, or --tenant or --partition with --to"
-        )
-    configure_logging(settings)
+    if not {"even", "tenants", "partitions"} & which.keys():
+        expected = "--even, or --tenant or --partition with --to"
+        raise InvalidInput(("--even",), "no partitions to move are given", expected)
     layout = _layout(settings)
-    moves = _moves(layout, even=even, tenants=tenant or (), partitions=partition or (), to=to)
+    moves = _moves(layout, **which)
     if moves:
         layout = asyncio.run(assembly.begin_moves(settings, layout, moves))
     if not no_wait and (layout.moving or layout.leaving):
@@ -101,7 +81,7 @@ def _layout(settings: Settings) -> Layout:
 
 
 def _moves(
-    layout: Layout, *, even: bool, tenants: Sequence[str], partitions: Sequence[int], to: str
+    layout: Layout, *, even: bool = False, tenants: Sequence[str] = (), partitions: Sequence[int] = (), to: str = ""
 ) -> Mapping[int, int]:
     if even:
         if tenants or partitions or to:

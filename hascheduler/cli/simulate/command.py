@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
@@ -22,7 +22,7 @@ from hascheduler.cli import environment
 from hascheduler.cli.completion import one_of
 from hascheduler.cli.input.values import read_source
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import InContext, Url
+from hascheduler.cli.options import InContext, Url, argument, option
 from hascheduler.cli.output.answers import Shown, prints
 from hascheduler.cli.output.console import new_table, progress_bar
 from hascheduler.cli.output.instants import instant_text
@@ -46,7 +46,7 @@ _ROWS_MAX = 20
 
 def comparison(outcomes: Sequence[RunOutcome]) -> Table:
     reports = [report(outcome) for outcome in outcomes]
-    table = new_table("", "", *(each.policy for each in reports))
+    table = new_table("", *(each.policy for each in reports))
     for column in table.columns[1:]:
         column.justify = "right"
     for name, *figures in _rows(reports):
@@ -106,22 +106,15 @@ def short_span_text(span_ms: int) -> str:
 _SHOWN_MAX = 5
 
 
-_POLICIES: dict[str, Any] = {"metavar": "POLICY", "autocompletion": one_of(PRESETS)}
-_File = typer.Argument(metavar="FILE", help="Scenario in YAML or JSON, or a recording; -: standard input")
-_Example = typer.Option(
-    "--example", metavar="NAME", help="Built-in scenario instead of a file", autocompletion=one_of(example_names())
+_Example = option("--example NAME", "Built-in scenario instead of a file", one_of(example_names()))
+_Policy = option(
+    "--policy POLICY",
+    "Policy instead of the file's: a preset (affinity, fair, swimlanes, balanced) or criteria separated by commas",
+    one_of(PRESETS),
 )
-_Policy = typer.Option(
-    "--policy",
-    help="Policy instead of the file's: a preset (affinity, fair, swimlanes, balanced) or criteria separated by commas",
-    **_POLICIES,
+_Compare = option(
+    "--compare POLICY", "Policy to compare with; several presets separated by commas, or repeatable", one_of(PRESETS)
 )
-_Compare = typer.Option(
-    "--compare",
-    help="Policy to compare with; several presets separated by commas, or repeatable",
-    **_POLICIES,
-)
-_Plot = typer.Option("--plot", metavar="OUT", help="Draw a plot to OUT.png or OUT.svg")
 
 
 @example(
@@ -131,13 +124,13 @@ _Plot = typer.Option("--plot", metavar="OUT", help="Draw a plot to OUT.png or OU
 )
 @prints()
 def simulate(
-    file: Annotated[str | None, _File] = None,
+    file: Annotated[str | None, argument("FILE", "Scenario in YAML or JSON, or a recording; -: standard input")] = None,
     *,
     example: Annotated[str | None, _Example] = None,
-    list_examples: Annotated[bool, typer.Option("--list-examples", help="List the built-in scenarios")] = False,
+    list_examples: Annotated[bool, option("--list-examples", "List the built-in scenarios")] = False,
     policy: Annotated[str | None, _Policy] = None,
     compare: Annotated[list[str] | None, _Compare] = None,
-    plot: Annotated[str | None, _Plot] = None,
+    plot: Annotated[str | None, option("--plot OUT", "Draw a plot to OUT.png or OUT.svg")] = None,
 ) -> Shown:
     """Run a scenario on the real dispatch core in virtual time, and show the result.
 
@@ -146,7 +139,7 @@ def simulate(
     """
     if list_examples:
         notes = {name: example_note(name) for name in example_names()}
-        table = new_table("", "example", "description")
+        table = new_table("example", "description")
         for name, note in notes.items():
             table.add_row(Text(name, style="bold"), Text(note))
         return Shown(notes, table)
@@ -254,8 +247,8 @@ _REFRESH_EVERY = 50
 
 @example("hascheduler record afternoon.jsonl --for 1m\nhascheduler simulate afternoon.jsonl")
 def record(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it must not exist")],
-    span: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long to record")] = "30s",
+    file: Annotated[Path, argument("FILE", "File to write; it must not exist")],
+    span: Annotated[str, option("--for DURATION", "How long to record")] = "30s",
     url: Url = None,
     in_context: InContext = None,
 ) -> None:

@@ -14,7 +14,7 @@ from pymongo.errors import PyMongoError
 
 from hascheduler.bootstrap import DatabasePlan, bootstrap_mongodb
 from hascheduler.embedded.children import Child, free_port, start_child
-from hascheduler.embedded.servers import find_mongod
+from hascheduler.embedded.servers import find_mongod, greets
 
 KEY = "OneKeyForAllOfThem"
 PASSWORDS = {"scheduler": "scheduler's", "processor": "processor's", "admin": "a@dmin:/?#%"}
@@ -51,9 +51,7 @@ class Members:
         ]
         child = await start_child(f"mongod {port}", arguments, home / "mongod.log", environment=os.environ)
         self.running[address] = child
-        async with asyncio.timeout(LIMIT_S):
-            await child.listens(int(port))
-        assert child.running, child.last_lines()
+        await child.until(lambda: greets(int(port)), LIMIT_S)
         return address
 
     async def stop(self, address: str) -> None:

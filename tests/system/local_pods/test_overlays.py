@@ -31,7 +31,7 @@ READY_LIMIT_S = 150
 async def test_sigterm_ends_it_before_anything_is_there_that_takes_care_of_signals() -> None:
     process = await asyncio.create_subprocess_exec(
         *("unshare", "--pid", "--fork", "--kill-child=KILL", "--", sys.executable, "-c"),
-        "from hascheduler.cli.run.early_sigterm import exit_on_sigterm; exit_on_sigterm();"
+        "from hascheduler.cli.setting_options import exit_on_sigterm; exit_on_sigterm();"
         "print('on', flush=True); import time; time.sleep(600)",
         stdout=asyncio.subprocess.PIPE,
         cwd=REPOSITORY,

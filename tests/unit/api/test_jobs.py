@@ -109,6 +109,20 @@ async def test_a_definition_that_no_processor_runs_is_named_with_those_that_rese
     assert warnings(await client.post("/v1/schedules", json=schedule)) == warned[:1]
 
 
+async def test_a_definition_that_reports_failures_and_that_no_processor_runs_is_named(
+    client: Client, world: World
+) -> None:
+    world.view.processors = lambda: [make_processor("p", ("log", "mail"))]
+    expected = "299 - \"on_failure: no processor runs 'mial' now, so its jobs wait; they run mail\""
+    schedule = {"name": "tick", "trigger": {"type": "interval", "every": "1s"}, "job": {"definition": "log"}}
+    assert warnings(await client.post("/v1/schedules", json={**schedule, "on_failure": "mial"})) == [expected]
+    assert warnings(await client.put("/v1/schedules/tick", json={**schedule, "on_failure": "mail"})) == []
+    assert warnings(await client.patch("/v1/schedules/tick", json={"on_failure": "mial"})) == [expected]
+    assert warnings(await client.put("/v1/definitions/log", json={"on_failure": "mial"})) == [expected]
+    assert warnings(await client.patch("/v1/definitions/log", json={"on_failure": "mail"})) == []
+    assert warnings(await client.patch("/v1/definitions/log", json={"on_failure": "mial"})) == [expected]
+
+
 async def test_a_name_that_no_header_can_hold(client: Client) -> None:
     await create(client)
     [warning] = warnings(await client.post("/v1/jobs", json={"definition": "log", "lane": 'ü"\\'}))

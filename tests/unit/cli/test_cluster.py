@@ -16,6 +16,7 @@ OF_0_2_0: dict[str, Any] = {
     "replicas": [],
     "processors": [],
     "quarantine": [],
+    "schema": {"version": 1, "oldest_read": 1, "newest_read": 1},
     "ready": False,
     "unready_reason": "reading the collections",
 }

@@ -5,14 +5,13 @@ import re
 from io import StringIO
 
 import pytest
-from rich.text import Text
 
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.instants import (
     instant_text,
     with_instants_shown,
 )  # fmt: skip
-from hascheduler.cli.output.tables import FittedTable, choosing
+from hascheduler.cli.output.tables import choosing, plain, table_of
 from tests.tiers import spread
 from tests.warm import Ended, warm
 
@@ -49,8 +48,7 @@ CELLS = {"job": ID, "state": "succeeded", "tenant": "acme", "host": "host-a.8f3e
 
 
 def shown(*, width: int) -> str:
-    table = FittedTable("", *CELLS, spare=("host", "tenant", "state"), wraps=("error",))
-    table.add_row(*map(Text, CELLS.values()))
+    table = table_of("", [CELLS], plain(*CELLS), spare=("host", "tenant", "state"), wraps=("error",))
     out = console()
     out.file, out.width = StringIO(), width
     with choosing(None, wide=False):

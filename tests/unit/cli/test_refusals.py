@@ -52,7 +52,7 @@ from tests.unit.cli.invoking import Replica
         ("schedule preview --every 1s --timezone UTC", "--timezone: "),
         ("schedule preview --cron @daily --anchor 2030-01-01T00:00:00Z", "--anchor: "),
         ("schedule preview --jitter 1s", "--cron: "),
-        ("schedule preview --every 1s --count 0", "--count: "),
+        ("schedule preview --every 1s --count 0", "'--count': Input should be greater than or equal to 1"),
         ("schedule preview --every 1s --from yesterday", "--from: "),
         ("schedule preview", "NAME: "),
         ("schedule pause", "NAME: no schedules to pause are given"),

@@ -9,6 +9,7 @@ import pytest
 from hascheduler.cli.environment import access, own_url
 from hascheduler.cli.replica import RevisionChanged, as_cli_errors, replica
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
+from tests.unit.cli.invoking import invoke
 
 
 class _Answering(BaseHTTPRequestHandler):
@@ -97,6 +98,28 @@ def test_a_process_that_is_not_ready_says_why(
     monkeypatch.setattr(_Answering, "body", b'{"detail": "of a proxy"}')
     with pytest.raises(WorldError), replica(access(f"http://127.0.0.1:{server.server_port}")) as scheduler:
         scheduler.cluster.health()
+
+
+def test_a_batch_is_sent_again_under_its_key_while_the_replica_is_busy(
+    server: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted = b'{"batch": "batch:1", "results": [{"status": 201, "job": "job:1", "problem": null}]}'
+    answers = iter([(429, problem("overloaded", "too much")), (503, problem("overloaded", "later")), (200, accepted)])
+    keys: list[str] = []
+
+    def do_post(self: _Answering) -> None:
+        keys.append(self.headers["Idempotency-Key"])
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.status, self.body = next(answers)
+        self.do_GET()
+
+    monkeypatch.setattr(_Answering, "do_POST", do_post, raising=False)
+    monkeypatch.setattr(_Answering, "body", b'{"alive": true, "reason": ""}')
+    url = f"http://127.0.0.1:{server.server_port}"
+    ended = invoke("job", "batch", "-", "-o", "name", input='{"definition": "log"}', HASCHEDULER_URL=url)
+    assert (ended.status, ended.out, ended.err) == (0, "batch:1\n", "")
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import httpx2
 import pytest
 
 from hascheduler.client import AsyncScheduler
-from hascheduler.demo.environment import CurrentLeader, ReplicaApi
-from hascheduler.demo.kubernetes import measure_takeover
+from hascheduler.demo.environment import CurrentLeader, ReplicaApi, measure_takeover
 from hascheduler.errors import CallerError, StoreUnavailable
 from hascheduler.testing.virtual_loop import VirtualLoop
 
@@ -89,7 +88,7 @@ def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decision_of_t
         return httpx2.Response(200, content=json.dumps({"ready": True, "leader": leader, "journal_seq": seq}))
 
     async def measured() -> int:
-        return await measure_takeover(_api(answer), CurrentLeader("x", {"": 7}))
+        return await measure_takeover(_api(answer), CurrentLeader("x", {"": 7}), "")
 
     loop = VirtualLoop()
     try:
