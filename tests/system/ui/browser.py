@@ -21,6 +21,14 @@ Found = TypeVar("Found")
 
 _POLL_EVERY_S = 0.05
 _LIMIT_S = 60
+_TEXT = """
+return [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility())
+  .map((each) => each.innerText.replace(/\\s+/g, " ")).join(" ");
+"""
+_LABELLED = """
+return [...document.querySelectorAll(arguments[0])].find((each) => each.checkVisibility() && !each.disabled
+  && [each.innerText.trim().replace(/\\s+/g, " "), each.getAttribute("aria-label")].includes(arguments[1]));
+"""
 _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _WATCH = """
 window.violations = [];
@@ -113,7 +121,8 @@ class Browser:
         return self._driver.execute_script(source, *arguments)
 
     def text(self, css: str = "body") -> str:
-        return " ".join(element.text for element in self.all(css))
+        """What those elements show, in one line."""
+        return str(self.script(_TEXT, css))
 
     def all(self, css: str) -> list[WebElement]:
         return self._driver.find_elements(By.CSS_SELECTOR, css)
@@ -143,12 +152,10 @@ class Browser:
         """The control that shows or says that label; a second try where the page was drawn again in between."""
 
         def pressed() -> bool:
-            for element in self.all(css):
-                shown = element.text.strip(), element.get_attribute("aria-label")
-                if label in shown and element.is_displayed() and element.is_enabled():
-                    element.click()
-                    return True
-            return False
+            element: WebElement | None = self.script(_LABELLED, css, label)
+            if element is not None:
+                element.click()
+            return element is not None
 
         await self.until(lambda: _quietly(pressed), f"a control {label!r} to press")
 
