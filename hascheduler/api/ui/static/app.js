@@ -1,12 +1,10 @@
 // The page: the session, its side bar, and the view that the address names.
 import { html, render, signal, useEffect } from "./html.js";
-import { sessionEnded } from "./api.js";
+import { askWho, known, logOut, session, sessionEnded } from "./api.js";
 import { number, plain, span } from "./format.js";
 import { cameAt, clock, follow, frozen, health, picture, replicaName, staleSince, unreachable } from "./live.js";
-import { Notice, forgetNotice } from "./parts/actions.js";
-import { Failure, Link, Menu, State } from "./parts/basic.js";
+import { Failure, Link, Menu, Notice, State, say } from "./parts/basic.js";
 import { place } from "./router.js";
-import { askWho, known, logOut, session } from "./session.js";
 import { Login } from "./views/login.js";
 
 /** The views by name, loaded when they are first shown. `more`: in the second list; `within`: in no list, but part of another view.
@@ -113,7 +111,7 @@ function View() {
     document.title = `${problems ? `(${problems}) ` : ""}${known?.title || "?"} · ${session.value?.environment || "hascheduler"}`;
   }, [view, problems]);
   useEffect(() => {
-    forgetNotice();
+    say(null);
     failed.value = null;
     if (!known || Shown) return;
     known.load().then(

@@ -9,13 +9,7 @@ const LOCK = "hascheduler-live-stream";
 const STALE_AFTER_MS = 4_000;
 const AGAIN_MS_MAX = 5_000;
 
-/** Where the rows of a problem are. @typedef {{view: string, name: string | null, query: Record<string, any>}} Place */
-/** @typedef {{severity: "page" | "ticket", rule: string, text: string, evidence: string | null, since: string | null, runbook: string | null, link: Place | null}} Trouble */
-/** @typedef {{state: "good" | "warning" | "critical" | "unknown", title: string, text: string, checked: string[],
- *   unchecked: {rule: string, reason: string}[], problems: Trouble[],
- *   counts: {failed_jobs: number | null, failing_schedules: number | null, late_schedules: number | null},
- *   replicas_expected: number, replicas_alive: number}} Health */
-/** @typedef {{at: string, cluster: import("./wire.js").ClusterResponse & {health?: Health}, processors: import("./wire.js").ProcessorsResponse | null,
+/** @typedef {{at: string, cluster: Wire.ClusterResponse, processors: Wire.ProcessorsResponse | null,
  *   slots: Record<string, number>, lanes?: Busiest | null, tenants?: Busiest | null,
  *   numbers: {pending: number, dispatched: number, running: number, oldest_wait_ms?: number | null, per_minute?: Record<string, number>}}} Picture */
 /** @typedef {{name: string, pending: number, dispatched: number, running: number, waited_ms?: number | null}} Busy */
@@ -23,12 +17,10 @@ const AGAIN_MS_MAX = 5_000;
  * @typedef {{items: Busy[], whole: boolean}} Busiest */
 /** At most one hour, oldest first. @typedef {{every_ms: number, until: string, series: Record<string, number[]>}} Hour */
 
-/** @type {import("./vendor/signals.js").Signal<Picture | null>} */
-export const picture = signal(null);
+export const picture = signal(/** @type {Picture | null} */ (null));
 /** When the picture arrived, by this browser's clock. */
 export const cameAt = signal(0);
-/** @type {import("./vendor/signals.js").Signal<Hour | null>} */
-export const hour = signal(null);
+export const hour = signal(/** @type {Hour | null} */ (null));
 /** True while the page does not update ("Freeze this page"). */
 export const frozen = signal(false);
 /** True while nothing can be reached at this address; a replica that is slow can be reached. */
@@ -53,7 +45,7 @@ export function nameOf(id) {
 /** The verdict on the whole; a replica of an earlier release does not send one. */
 export const health = computed(() => picture.value?.cluster.health || null);
 
-const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(CHANNEL) : null;
+const channel = new BroadcastChannel(CHANNEL);
 
 /** @param {string} kind @param {any} data */
 function take(kind, data) {
@@ -70,7 +62,7 @@ function take(kind, data) {
 /** @param {string} kind @param {string} text */
 function tell(kind, text) {
   take(kind, parse(text));
-  channel?.postMessage({ kind, text });
+  channel.postMessage({ kind, text });
 }
 
 /** Follow the stream until the page closes, at another replica if one is gone. */
@@ -111,7 +103,7 @@ export function follow() {
   if (isFollowing) return;
   isFollowing = true;
   const whole = () => stream().finally(() => (isFollowing = false));
-  if (channel && navigator.locks) {
+  if (navigator.locks) {
     channel.onmessage = (event) => take(event.data.kind, parse(event.data.text));
     navigator.locks.request(LOCK, whole);
   } else {

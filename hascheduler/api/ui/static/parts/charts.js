@@ -52,8 +52,8 @@ const STEP = 8;
 const KINDS = { succeeded: "ok", fired: "ok", failed: "bad", missed: "bad", unstorable: "bad", late: "late", throttled: "late", running: "run", dispatched: "run", waiting: "next", pending: "next" };
 const STRIP_LEGEND = ["succeeded", "failed", "late", "running", "waiting", "skipped"];
 
-/** @param {{kind: string, x: number}} props */
-function Glyph({ kind, x }) {
+/** A fire, 7 by 10, at `x`. @param {{kind: string, x: number}} props */
+export function Glyph({ kind, x }) {
   if (kind === "ok") return html`<rect class="k-ok" x=${x + 2} y="3" width="3" height="10" rx="1" />`;
   if (kind === "bad") return html`<path class="k-bad" d=${`M${x} 4.5l7 7m0 -7l-7 7`} />`;
   if (kind === "late") return html`<path class="k-late" d=${`M${x + 3.5} 3l4 10h-8z`} />`;

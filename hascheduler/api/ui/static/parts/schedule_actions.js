@@ -1,27 +1,30 @@
 // What can be done with one schedule: entries of its menu, or buttons on its page.
-import { html, useEffect, useState } from "../html.js";
-import { post, request, segment } from "../api.js";
-import { counted, number, plain, time } from "../format.js";
-import { may } from "../session.js";
-import { Action, say } from "./actions.js";
-import { Failure, JobLink, Link } from "./basic.js";
+import { html, useState } from "../html.js";
+import { may, post, request, segment } from "../api.js";
+import { counted, number, plain, spanMs, time } from "../format.js";
+import { useData } from "../query.js";
+import { Action, Failure, Field, JobLink, Link, loaded, payloadsAreSecret, say, useAct } from "./basic.js";
 import { patchOf } from "./difference.js";
 import { Edit } from "./edit.js";
 import { Fires } from "./fires.js";
-import { payloadsAreSecret } from "./hidden.js";
-import { spanMs } from "./trigger.js";
 
-/** @typedef {import("../wire.js").ScheduleResponse} Schedule */
+/** @typedef {Wire.ScheduleResponse} Schedule */
+/** @typedef {{schedule: Schedule, reload: () => void, primary?: boolean}} Props */
 
 const FIRES = 10;
 /** The fields of a trigger that restrict its times; shown last. */
 const NARROWING = new Set(["jitter", "start_at", "end_at", "max_fires", "exclude", "calendars"]);
 
+/** What happens if the last job still runs at a fire, by `overlap`. @type {Record<string, string>} */
+export const OVERLAPS = { skip: "skip this fire", buffer_one: "let one wait", allow: "run both", cancel_running: "cancel the running one" };
+/** What happens to missed fires, by `misfire.catch_up`. @type {Record<string, string>} */
+export const CATCH_UPS = { latest: "fire once when it is back", all: "fire each", none: "drop it" };
+
 /** @param {Schedule} schedule */
 export const scheduleState = (schedule) => (schedule.paused ? "paused" : schedule.next_at ? "active" : "ended");
 
 /** True if the job of a time began later than the schedule's grace and jitter.
- * @param {Schedule} schedule @param {import("../wire.js").RecentTime} time */
+ * @param {Schedule} schedule @param {Wire.RecentTime} time */
 export const isLate = ({ misfire, trigger }, { late_ms: lateMs }) => lateMs !== null && lateMs > spanMs(misfire.grace) + spanMs(trigger.jitter);
 
 /** The `If-Match` tag of a document. @param {{rev: number}} shown */
@@ -46,10 +49,8 @@ export function scheduleActs({ schedule, reload, gone, isLess }) {
   ].filter(Boolean);
 }
 
-/** @typedef {{schedule: Schedule, reload: () => void, primary?: boolean}} Props */
-
 /** @param {Props} props */
-export const RunNow = ({ schedule, reload, primary }) => html`<${Action} label="Run now…" primary=${primary} confirm="Run now" done=${(/** @type {import("../wire.js").JobResponse} */ job) => {
+export const RunNow = ({ schedule, reload }) => html`<${Action} label="Run now…" confirm="Run now" done=${(/** @type {Wire.JobResponse} */ job) => {
     say(html`${nameOf(schedule)} made the job <${JobLink} id=${job.id} />.`);
     reload();
   }} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/trigger`, form.get("overlap") ? { overlap: form.get("overlap") } : {})}
@@ -60,7 +61,7 @@ export const RunNow = ({ schedule, reload, primary }) => html`<${Action} label="
 
 /** @param {Props} props */
 export const Pause = ({ schedule, reload }) => html`<${Action} label="Pause…" done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/pause`, { because: form.get("because") || null })}
-  question=${html`<p>${nameOf(schedule)} does not fire until it is resumed. Its jobs go on.</p>`}><label class="field"><span class="b">Reason (shown to others)</span><input name="because" maxlength="256" /></label><//>`;
+  question=${html`<p>${nameOf(schedule)} does not fire until it is resumed. Its jobs go on.</p>`}><${Field} label="Reason (shown to others)" name="because" maxlength="256" /><//>`;
 
 /** @param {Props} props */
 export const Resume = ({ schedule, reload, primary }) => html`<${Action} label="Resume…" primary=${primary} done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/resume`, { catch_up: form.get("catch_up") === "on" })}
@@ -97,47 +98,34 @@ function editable(shown) {
 
 /** What an edit would change about the next fires. @param {{path: string, base: any, mine: any}} props */
 function EditPreview({ path, base, mine }) {
-  const [preview, show] = useState(/** @type {import("../wire.js").EditPreviewResponse | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    post(`${path}/preview?count=${FIRES}`, patchOf(base, mine)).then(show, setError);
-  }, []);
-  return html`<h3>Effect on the next fires</h3><${Failure} error=${error} />
-    ${!error && !preview && html`<p class="off" role="status">Loading…</p>`}
-    ${preview && html`<p>${counted(preview.added.length, "fire")} added and ${number(preview.removed.length)} removed, until ${time(preview.until)}.</p><${Fires} preview=${preview} />`}`;
+  /** @type {import("../query.js").Asked<Wire.EditPreviewResponse>} */
+  const asked = useData(`${path}/preview`, { count: FIRES }, { everyMs: 0, body: patchOf(base, mine) });
+  return html`<h3>Effect on the next fires</h3>${loaded(asked, (preview) => html`<p>${counted(preview.added.length, "fire")} added and ${number(preview.removed.length)} removed, until ${time(preview.until)}.</p><${Fires} preview=${preview} />`)}`;
 }
 
 /** @param {Props} props */
 function Backfill({ schedule, reload }) {
-  const [found, setFound] = useState(/** @type {import("../wire.js").BackfillResponse | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const path = `${pathOf(schedule)}/backfill`;
-  const body = (/** @type {FormData} */ form) => ({
-    from: new Date(String(form.get("from"))).toISOString(),
-    to: new Date(String(form.get("to"))).toISOString(),
-    overlap: form.get("overlap"),
-  });
-  const count = async (/** @type {any} */ event) => {
-    const form = event.target.form;
-    if (!form.reportValidity()) return;
-    setError(null);
-    setFound(null);
-    try {
-      setFound(await post(path, { ...body(new FormData(form)), dry_run: true }));
-    } catch (failed) {
-      setError(failed);
-    }
+  const [found, setFound] = useState(/** @type {Wire.BackfillResponse | null} */ (null));
+  const counting = useAct();
+  const ask = (/** @type {FormData} */ form, more = {}) => {
+    const instant = (/** @type {string} */ name) => new Date(String(form.get(name))).toISOString();
+    return post(`${pathOf(schedule)}/backfill`, { from: instant("from"), to: instant("to"), overlap: form.get("overlap"), ...more });
   };
-  return html`<${Action} label="Backfill…" confirm="Create the jobs" onOpen=${() => setFound(null)} act=${(/** @type {FormData} */ form) => post(path, body(form))}
-      done=${(/** @type {import("../wire.js").BackfillResponse} */ made) => {
+  const count = (/** @type {any} */ event) => {
+    const { form } = event.target;
+    setFound(null);
+    if (form.reportValidity()) counting.run(async () => setFound(await ask(new FormData(form), { dry_run: true })));
+  };
+  return html`<${Action} label="Backfill…" confirm="Create the jobs" onOpen=${() => setFound(null)} act=${ask}
+      done=${(/** @type {Wire.BackfillResponse} */ made) => {
         say(`Created ${counted(made.created, "job")}.`);
         reload();
       }}
       question=${html`<p>Creates a job for each past time of ${nameOf(schedule)} that has none, using the current trigger; at most 1,000 jobs per request.</p>`}>
-      <div class="pair"><label class="field"><span class="b">From (your clock)</span><input type="datetime-local" name="from" step="1" required /></label>
-        <label class="field"><span class="b">Through</span><input type="datetime-local" name="to" step="1" required /></label></div>
+      <div class="pair"><${Field} label="From (your clock)" type="datetime-local" name="from" step="1" required />
+        <${Field} label="Through" type="datetime-local" name="to" step="1" required /></div>
       <label class="field"><span class="b">Concurrency</span><select name="overlap"><option value="buffer_one">one after the other</option><option value="allow">all at once</option></select></label>
       <div class="top"><span role="status">${found && `${counted(found.count, "time")}: ${number(found.created)} would get a job, ${number(found.existing)} already have one${found.undecided ? `, ${number(found.undecided)} are not decided yet` : ""}.`}</span><button type="button" onClick=${count}>Count first</button></div>
-      <${Failure} error=${error} />
+      <${Failure} error=${counting.error} />
     <//>`;
 }

@@ -1,30 +1,17 @@
 // The fields of a trigger in a form. The trigger is the truth; a text that is no trigger yet stays in its field.
 import { html, useState } from "../html.js";
 import { myZone } from "../format.js";
-import { DAYS } from "./trigger.js";
+import { DAYS, daysOf } from "./trigger.js";
 
 const KINDS = { interval: "Every…", times: "At times of day", cron: "Cron", once: "Once" };
 const CRON_FIELDS = ["minute", "hour", "day", "month", "weekday", "second"];
 const NARROWED = ["jitter", "start_at", "end_at", "max_fires", "exclude", "calendars"];
-/** Monday first. */
-const WEEK = [...DAYS.slice(1), DAYS[0]];
 const TIME = /^([01]?\d|2[0-3]):([0-5]\d)$/;
 const ZONES = [...new Set(["UTC", myZone, ...Intl.supportedValuesOf("timeZone")])];
 
 /** @typedef {"interval" | "times" | "cron" | "once"} Kind */
 /** Times of day on some days of the week, 0 to 6 from Monday.
  * @typedef {{times: string[], days: number[]}} Daily */
-
-/** @param {string} field @returns {number[] | null} */
-function daysOf(field) {
-  if (field === "*" || field === "?") return WEEK.map((_, day) => day);
-  const place = (/** @type {string} */ name) => (/^[0-7]$/.test(name) ? (Number(name) + 6) % 7 : WEEK.indexOf(name));
-  const days = field.toLowerCase().split(",").flatMap((part) => {
-    const [first, last = first] = part.split("-").map(place);
-    return last < first ? [-1] : Array.from({ length: last - first + 1 }, (_, step) => first + step);
-  });
-  return days.some((day) => day < 0) ? null : [...new Set(days)].sort();
-}
 
 /** The times of day of a trigger, or null if it is not that simple. @param {any} trigger @returns {Daily | null} */
 export function dailyOf(trigger) {
@@ -41,7 +28,7 @@ export function dailyOf(trigger) {
 /** The reverse of `dailyOf`: a cron trigger, or one for each minute of the hour.
  * @param {Daily} daily @param {string} timezone */
 function triggerOf({ times, days }, timezone) {
-  const week = days.length === 7 ? "*" : String(days) === "0,1,2,3,4" ? "mon-fri" : days.map((day) => WEEK[day]).join(",");
+  const week = days.length === 7 ? "*" : String(days) === "0,1,2,3,4" ? "mon-fri" : days.map((day) => DAYS[day]).join(",");
   /** @type {Map<number, Set<number>>} */
   const hours = new Map();
   for (const time of times) {
@@ -117,7 +104,7 @@ function Daily({ trigger, change }) {
       const now = event.target.value.split(/[\s,]+/).filter(Boolean);
       if (now.length && now.every((/** @type {string} */ each) => TIME.test(each))) tell({ times: now, days });
     }} />${isWrong ? html`<p class="bad">Times such as 07:30, 18:00.</p>` : html`<p class="q">One or more, such as 07:30, 18:00.</p>`}</div>
-    <span class="seg days" role="group" aria-label="Days of the week">${WEEK.map((name, day) => html`<label><input type="checkbox" checked=${days.includes(day)} onChange=${(/** @type {any} */ event) => {
+    <span class="seg days" role="group" aria-label="Days of the week">${DAYS.map((name, day) => html`<label><input type="checkbox" checked=${days.includes(day)} onChange=${(/** @type {any} */ event) => {
       const others = days.filter((each) => each !== day);
       if (event.target.checked || others.length) tell({ times, days: event.target.checked ? [...others, day].sort() : others });
       else event.target.checked = true; // at least one day stays

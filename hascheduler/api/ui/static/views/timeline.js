@@ -1,8 +1,8 @@
 // Timeline: what fired and what is to come, a day each on one axis, and whether there are slots for it.
 import { html } from "../html.js";
 import { clock, counted, number, plain, shortTime, span } from "../format.js";
-import { Empty, Loaded, Pages, ScheduleLink, State, Table } from "../parts/basic.js";
-import { StripLegend } from "../parts/charts.js";
+import { Pages, ScheduleLink, State, loaded, table } from "../parts/basic.js";
+import { Glyph, StripLegend } from "../parts/charts.js";
 import { Find } from "../parts/filters.js";
 import { useData } from "../query.js";
 import { place, to } from "../router.js";
@@ -18,15 +18,15 @@ const NAMED_MAX = 3;
 const NEAR = 4;
 const CLOSE = 1.2;
 
-/** @typedef {import("../wire.js").TimelineResponse} Page */
-/** @typedef {import("../wire.js").ScheduleTimeline} Row */
+/** @typedef {Wire.TimelineResponse} Page */
+/** @typedef {Wire.ScheduleTimeline} Row */
 /** A time in which more slots are wanted than there are. @typedef {{definition: string | null, slots: number, wanted: number, from: number, to: number}} Excess */
 /** From `page.from_ms` to `page.to_ms` in per cent. @typedef {(at: number) => number} Scale */
 
 export default function Timeline() {
   const { query } = place.value;
   const asked = useData("/v1/timeline", { text: query.get("text"), label: query.getAll("label"), after: query.get("after"), limit: PAGE }, { everyMs: EVERY_MS });
-  return html`<${Loaded} of=${asked}>${asked.data && html`<${Shown} page=${asked.data} />`}<//>`;
+  return loaded(asked, (page) => html`<${Shown} page=${page} />`);
 }
 
 /** @param {{page: Page}} props */
@@ -38,7 +38,7 @@ function Shown({ page }) {
       <${Load} page=${page} x=${x} excesses=${excesses} />
       <p class="q">Wanted: fires to come, by how long their jobs have run. Jobs that clients submit are not foreseen.</p></section>
     <section class="sec"><div class="top"><h2>Schedules <small>those with trouble first on each page</small></h2></div>
-      <${Find} label="Find schedules" placeholder="Name, or a filter such as label:team=a" fields=${[{ name: "text", label: "name" }, { name: "label", kind: "many" }]} bare=${(/** @type {string} */ text) => ({ text })} />
+      <${Find} label="Find schedules" placeholder="Name, or a filter such as label:team=a" fields=${[{ name: "text", label: "name" }, { name: "label", kind: "many" }]} />
       <${Rows} page=${page} x=${x} /><${Pages} page=${page} /></section>`;
 }
 
@@ -143,18 +143,17 @@ function Load({ page, x, excesses }) {
 
 /** @param {{page: Page, x: Scale}} props */
 function Rows({ page, x }) {
-  if (!page.items.length) return html`<${Empty}>No schedule matches. <a href=${to("schedule-new")}>Create one</a>.<//>`;
   const rank = (/** @type {Row} */ row) => {
     const { failed, missed, late } = countsOf(row);
     return failed || missed || row.note ? 0 : late ? 1 : row.paused ? 3 : 2;
   };
   const items = [...page.items].sort((one, other) => rank(one) - rank(other));
   const axis = html`<span class="hide">From 24 h ago to 24 h ahead</span><svg class="axis" aria-hidden="true"><${Grid} page=${page} x=${x} y=${15} height=${0} /><text class="lab" x=${`${x(Date.parse(page.now))}%`} y="15" text-anchor="middle">now</text></svg>`;
-  return html`<div class="lines"><${Table} label="Schedules, a line each" items=${items} keyOf=${(/** @type {Row} */ row) => row.name} columns=${[
-    { head: "Schedule", row: true, show: (/** @type {Row} */ row) => html`<${ScheduleLink} name=${row.name} />` },
-    { head: axis, cell: "ax full", show: (/** @type {Row} */ row) => html`<${Line} row=${row} page=${page} x=${x} />` },
-    { head: "In numbers", cell: "full", show: (/** @type {Row} */ row) => html`<${Numbers} row=${row} />` },
-  ]} /></div><${StripLegend} outcomes=${["fired", "late", "failed or missed", "skipped", "to come"]} />`;
+  return html`<div class="lines">${table({ label: "Schedules, a line each", items, none: html`No schedule matches. <a href=${to("schedule-new")}>Create one</a>.`, columns: [
+    { head: "Schedule", row: true, show: (row) => html`<${ScheduleLink} name=${row.name} />` },
+    { head: axis, cell: "ax full", show: (row) => html`<${Line} row=${row} page=${page} x=${x} />` },
+    { head: "In numbers", cell: "full", show: (row) => html`<${Numbers} row=${row} />` },
+  ] })}</div>${items.length > 0 && html`<${StripLegend} outcomes=${["fired", "late", "failed or missed", "skipped", "to come"]} />`}`;
 }
 
 /** How many fires of a row came to what. @param {Row} row */
@@ -229,12 +228,5 @@ function Line({ row, page, x }) {
 }
 
 /** The shape of a kind, on the ground so that it can be seen on a band. @param {{kind: string, x: string}} props */
-function Mark({ kind, x }) {
-  const shape = {
-    ok: html`<rect class="k-ok" x="-1.5" y="0" width="3" height="11" rx="1" />`,
-    off: html`<rect class="k-g" x="-6" y="-1" width="12" height="14" /><circle class="k-off" cx="0" cy="6" r="4" />`,
-    late: html`<rect class="k-g" x="-7" y="-1" width="14" height="14" /><path class="k-late" d="M0 0l5 12h-10z" />`,
-    bad: html`<rect class="k-g" x="-7" y="-1" width="14" height="14" /><path class="k-bad" d="M-4.5 1.5l9 9m0 -9l-9 9" />`,
-  }[kind];
-  return html`<svg x=${x} y="5" width="12" height="12" overflow="visible">${shape}</svg>`;
-}
+const Mark = ({ kind, x }) => html`<svg x=${x} y="1" overflow="visible">
+  ${kind !== "ok" && html`<rect class="k-g" x="-7" y="3" width="14" height="14" />`}<g transform="scale(1.25) translate(-3.5)"><${Glyph} kind=${kind} x=${0} /></g></svg>`;
