@@ -97,9 +97,8 @@ export const get = async (path, query, signal) => (await request("GET", path, { 
 export const post = async (path, body, headers) => (await request("POST", path, { body, headers })).data;
 
 /** @typedef {Wire.WhoamiResponse & {session: boolean, read_only: boolean, payloads: "on_request" | "never", environment: string}} Session */
-export const session = signal(/** @type {Session | null} */ (null));
-/** True once the replica has answered who uses the page. */
-export const known = signal(false);
+/** Null without one; undefined until a replica has answered who uses the page. */
+export const session = signal(/** @type {Session | null | undefined} */ (undefined));
 
 /** True if this session's role has the power; the API enforces it in any case. @param {"read" | "submit" | "operate" | "administer" | "work"} power */
 export const may = (power) => Boolean(session.value?.may.includes(power));
@@ -112,8 +111,6 @@ export async function askWho() {
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 401) throw error;
     session.value = null;
-  } finally {
-    known.value = true;
   }
 }
 

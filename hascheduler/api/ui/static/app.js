@@ -1,8 +1,8 @@
 // The page: the session, its side bar, and the view that the address names.
 import { html, render, signal, useEffect } from "./html.js";
-import { askWho, known, logOut, session, sessionEnded } from "./api.js";
+import { askWho, logOut, session, sessionEnded } from "./api.js";
+import { cameAt, clock, follow, frozen, health, picture, replicaName, staleSince, unreachable } from "./data.js";
 import { number, plain, span } from "./format.js";
-import { cameAt, clock, follow, frozen, health, picture, replicaName, staleSince, unreachable } from "./live.js";
 import { Failure, Link, Menu, Notice, State, say } from "./parts/basic.js";
 import { place } from "./router.js";
 import { Login } from "./views/login.js";
@@ -125,11 +125,11 @@ function View() {
 }
 
 function App() {
-  const isIn = session.value !== null && !sessionEnded.value;
+  const isIn = Boolean(session.value) && !sessionEnded.value;
   useEffect(() => {
     if (isIn) follow();
   }, [isIn]);
-  if (!known.value) return html`<main><${Failure} error=${failed.value} /></main>`;
+  if (session.value === undefined) return html`<main><${Failure} error=${failed.value} /></main>`;
   if (!isIn) return html`<${Login} ended=${sessionEnded.value} />`;
   return html`<${Side} /><main id="main" tabindex="-1"><${Freshness} /><${Notice} /><${View} /></main>`;
 }

@@ -19,7 +19,7 @@ const UNITS_MS = /** @type {Record<string, number>} */ ({ d: DAY_MS, h: HOUR_MS,
 export function span(ms) {
   if (ms === null || ms === undefined) return "–";
   if (ms < 0) return `-${span(-ms)}`;
-  if (ms >= 1_000 && ms < 9_950) return `${(ms / 1_000).toFixed(1)}s`;
+  if (ms >= 1_000 && ms < 9_950) return `${Number((ms / 1_000).toFixed(1))}s`;
   let rest = ms < 1_000 ? Math.round(ms) : Math.round(ms / 1_000) * 1_000;
   const parts = Object.entries(UNITS_MS).map(([unit, size]) => {
     const count = Math.floor(rest / size);
@@ -39,7 +39,7 @@ export const spanMs = (text) => [...String(text).matchAll(SPAN)].reduce((sum, [,
 export const sentence = (text) => text.replace(/^[a-z]/, (first) => first.toUpperCase());
 
 /** How long until an instant, in whole seconds. @param {string} instant @param {number} now */
-export const left = (instant, now) => span(Math.max(0, Math.floor((Date.parse(instant) - now) / 1_000) * 1_000)).replace(".0s", "s");
+export const left = (instant, now) => span(Math.max(0, Math.floor((Date.parse(instant) - now) / 1_000) * 1_000));
 
 /** How long ago, or in how long. @param {string | null | undefined} instant @param {number} [now] */
 export function ago(instant, now = Date.now()) {

@@ -1,8 +1,8 @@
 // Small parts of views: states, menus, buttons that ask first, errors, instants, links, tabs, tables, pages.
 import { html, signal, useEffect, useRef, useState } from "../html.js";
 import { session, stringify } from "../api.js";
+import { now } from "../data.js";
 import { ago, number, plain, shortTime, time } from "../format.js";
-import { now } from "../live.js";
 import { go, hasQuery, place, setQuery, to, withQuery } from "../router.js";
 
 /** A state is a shape, a colour and a word, so that colour is never the only sign. The shapes are drawn in style.css.
@@ -168,9 +168,16 @@ export function Hidden({ title, value }) {
   const [shown, show] = useState(false);
   if (payloadsAreSecret()) return html`<section class="sec"><h2>${title}</h2><p class="q">Payloads and results are not shown here (HASCHEDULER_UI_PAYLOADS).</p></section>`;
   const text = shown ? stringify(value, 2) : "";
-  return html`<section class="sec"><div class="top"><h2>${title}</h2>${shown && html`<${Action} label="Copy" act=${() => copy(text)} said="Copied." />`}
-      <button type="button" aria-expanded=${shown} onClick=${() => show(!shown)}>${shown ? "Hide" : "Show"}</button></div>
-    ${shown && html`<pre>${plain(text, 100_000)}</pre>`}</section>`;
+  return html`<section class="sec"><div class="top"><h2>${title}</h2><button type="button" aria-expanded=${shown} onClick=${() => show(!shown)}>${shown ? "Hide" : "Show"}</button></div>
+    ${shown && html`<pre>${plain(text, 100_000)}</pre><${Copy} text=${text} />`}</section>`;
+}
+
+/** @param {{text: string}} props */
+function Copy({ text }) {
+  const [isDone, setDone] = useState(false);
+  const { error, run } = useAct();
+  return html`<p class="acts"><button type="button" onClick=${() => run(() => copy(text).then(() => setDone(true)))}>Copy</button>
+    <span role="status" class="q">${error ? error.message : isDone && "copied"}</span></p>`;
 }
 
 /** An instant as its distance from now, with the exact time in its title. @param {{at: string | null | undefined, zone?: string}} props */
@@ -194,7 +201,7 @@ export function Failure({ error }) {
 /** Text in place of an empty list: what to do next. @param {{children?: any}} props */
 export const Empty = ({ children }) => html`<p class="off">${children}</p>`;
 
-/** What has been asked for, once it is there. @template T @param {import("../query.js").Asked<T>} asked @param {(data: T) => any} show */
+/** What has been asked for, once it is there. @template T @param {import("../data.js").Asked<T>} asked @param {(data: T) => any} show */
 export const loaded = ({ data, error, loading }, show) =>
   html`<${Failure} error=${error} />${data !== null ? show(data) : loading && html`<p class="off" role="status">Loading…</p>`}`;
 

@@ -1,7 +1,7 @@
 // A preview: the next fires in the trigger's zone, and what each change of the clock does to them.
 import { html } from "../html.js";
+import { now } from "../data.js";
 import { farYear, left, myZone, plain, span, time, written } from "../format.js";
-import { now } from "../live.js";
 import { cityOf } from "./trigger.js";
 
 const UNTOUCHED = "none of its times";

@@ -1,8 +1,8 @@
 // What can be done with one schedule: entries of its menu, or buttons on its page.
 import { html, useState } from "../html.js";
 import { may, post, request, segment } from "../api.js";
+import { useData } from "../data.js";
 import { counted, number, plain, spanMs, time } from "../format.js";
-import { useData } from "../query.js";
 import { Action, Failure, Field, JobLink, Link, loaded, payloadsAreSecret, say, useAct } from "./basic.js";
 import { patchOf } from "./difference.js";
 import { Edit } from "./edit.js";
@@ -98,7 +98,7 @@ function editable(shown) {
 
 /** What an edit would change about the next fires. @param {{path: string, base: any, mine: any}} props */
 function EditPreview({ path, base, mine }) {
-  /** @type {import("../query.js").Asked<Wire.EditPreviewResponse>} */
+  /** @type {import("../data.js").Asked<Wire.EditPreviewResponse>} */
   const asked = useData(`${path}/preview`, { count: FIRES }, { everyMs: 0, body: patchOf(base, mine) });
   return html`<h3>Effect on the next fires</h3>${loaded(asked, (preview) => html`<p>${counted(preview.added.length, "fire")} added and ${number(preview.removed.length)} removed, until ${time(preview.until)}.</p><${Fires} preview=${preview} />`)}`;
 }

@@ -92,18 +92,23 @@ function Every({ trigger, change }) {
     <p class="q">Such as <code>30s</code>, <code>15m</code>, <code>6h</code> or <code>1d12h</code>.</p></div>`;
 }
 
+/** The times of day in a text; null if it holds anything else. @param {string} text */
+function timesIn(text) {
+  const times = text.split(/[\s,]+/).filter(Boolean);
+  return times.length && times.every((each) => TIME.test(each)) ? times : null;
+}
+
 /** @param {{trigger: any, change: (trigger: any) => void}} props */
 function Daily({ trigger, change }) {
   const { times, days } = /** @type {Daily} */ (dailyOf(trigger));
   const [text, type] = useState(times.join(", "));
-  const written = text.split(/[\s,]+/).filter(Boolean);
-  const isWrong = !written.length || !written.every((each) => TIME.test(each));
+  const isWrong = !timesIn(text);
   const tell = (/** @type {Daily} */ daily) => change(triggerOf(daily, zoneIn(trigger)));
   return html`<div class="field"><input aria-label="Times of day" value=${text} aria-invalid=${isWrong} autocomplete="off" maxlength="200" onInput=${(/** @type {any} */ event) => {
       type(event.target.value);
-      const now = event.target.value.split(/[\s,]+/).filter(Boolean);
-      if (now.length && now.every((/** @type {string} */ each) => TIME.test(each))) tell({ times: now, days });
-    }} />${isWrong ? html`<p class="bad">Times such as 07:30, 18:00.</p>` : html`<p class="q">One or more, such as 07:30, 18:00.</p>`}</div>
+      const typed = timesIn(event.target.value);
+      if (typed) tell({ times: typed, days });
+    }} /><p class=${isWrong ? "bad" : "q"}>${isWrong ? "Times" : "One or more,"} such as 07:30, 18:00.</p></div>
     <span class="seg days" role="group" aria-label="Days of the week">${DAYS.map((name, day) => html`<label><input type="checkbox" checked=${days.includes(day)} onChange=${(/** @type {any} */ event) => {
       const others = days.filter((each) => each !== day);
       if (event.target.checked || others.length) tell({ times, days: event.target.checked ? [...others, day].sort() : others });
@@ -160,7 +165,6 @@ export function CalendarField({ trigger, change, calendars }) {
   if (!choices.some(([each]) => each === value)) choices.push([value, "as in JSON"]);
   return html`<div class="field"><label for="calendars">Only on</label>
     <select id="calendars" value=${value} onChange=${(/** @type {any} */ event) => {
-      const { calendars: _, ...rest } = trigger;
-      change(event.target.value ? { ...rest, calendars: { ...use, ...JSON.parse(event.target.value) } } : rest);
+      change({ ...trigger, calendars: event.target.value ? { ...use, ...JSON.parse(event.target.value) } : undefined });
     }}>${choices.map(([each, words]) => html`<option value=${each} selected=${each === value}>${words}</option>`)}</select></div>`;
 }

@@ -1,10 +1,9 @@
 // Job: what happens to it in one sentence, its path, why it waits, its tries on one axis, the graph it is in, payload and result.
 import { html, useEffect, useState } from "../html.js";
 import { get, segment } from "../api.js";
+import { nameOf, now, useData } from "../data.js";
 import { counted, number, plain, sentence, shortTime, span, time } from "../format.js";
-import { nameOf, now } from "../live.js";
 import { Action, Empty, Failure, Hidden, JobLink, Labels, Link, Menu, ScheduleLink, State, When, copy, factList, loaded, sign, table } from "../parts/basic.js";
-import { useData } from "../query.js";
 import { place, to } from "../router.js";
 import { ENDED, JobActions, jobName } from "./jobs.js";
 

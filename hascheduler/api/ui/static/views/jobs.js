@@ -1,13 +1,12 @@
 // Jobs: found by one search line, counted by state, failed ones grouped by error, and changed one by one or together.
 import { html, useState } from "../html.js";
 import { may, ofAll, post, segment } from "../api.js";
+import { now, useData } from "../data.js";
 import { counted, number, plain, shortTime, span } from "../format.js";
-import { now } from "../live.js";
 import { Action, Failure, Field, JobLink, Link, Menu, Moment, Pages, State, Tabs, When, loaded, table } from "../parts/basic.js";
 import { Bulk, BulkAction, useSelection } from "../parts/bulk.js";
 import { JsonField, readJson } from "../parts/edit.js";
 import { Find, filters } from "../parts/filters.js";
-import { useData } from "../query.js";
 import { go, place, to } from "../router.js";
 
 /** @typedef {Wire.JobSummary} Job */

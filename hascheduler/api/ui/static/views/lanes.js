@@ -1,13 +1,12 @@
 // Lanes, tenants, definitions and calendars: their limits, how much is used, and edits.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Problem, may, ofAll, request, segment } from "../api.js";
+import { picture, useData } from "../data.js";
 import { counted, number, plain, sentence, span } from "../format.js";
-import { picture } from "../live.js";
 import { Action, Failure, Field, Link, Menu, Pages, Tabs, loaded, table } from "../parts/basic.js";
 import { Bar } from "../parts/charts.js";
 import { Edit, JsonField, readJson } from "../parts/edit.js";
 import { tagOf } from "../parts/schedule_actions.js";
-import { useData } from "../query.js";
 import { place } from "../router.js";
 
 const PAGE = 50;
@@ -120,7 +119,7 @@ const percent = (/** @type {number} */ value, /** @type {number} */ of) => `${((
 /** @param {Wire.RateLimitResponse | null} rate */
 const rateText = (rate) => (rate ? `${number(rate.count)} per ${rate.per}` : "–");
 
-/** The picture's numbers for one name; null if it has none. @param {import("../live.js").Busiest | null | undefined} among @param {string} name */
+/** The picture's numbers for one name; null if it has none. @param {import("../data.js").Busiest | null | undefined} among @param {string} name */
 function busy(among, name) {
   const found = among?.items.find((each) => each.name === name);
   return found || (among?.whole ? { name, pending: 0, dispatched: 0, running: 0, waited_ms: null } : null);
@@ -206,7 +205,7 @@ function calendars({ items }, shared) {
 
 /**
  * What the jobs and schedules of a tenant or of a definition use of their limits: from the picture, or requested once the row is visible.
- * @param {{of: Record<string, string>, limits: {running: number | null, pending?: number | null, schedules?: number | null}, seen?: import("../live.js").Busy | null}} props  `seen`: of the picture
+ * @param {{of: Record<string, string>, limits: {running: number | null, pending?: number | null, schedules?: number | null}, seen?: import("../data.js").Busy | null}} props  `seen`: of the picture
  */
 function Uses({ of, limits, seen = null }) {
   const cell = useRef(/** @type {HTMLElement | null} */ (null));

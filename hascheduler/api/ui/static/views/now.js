@@ -1,11 +1,10 @@
 // Now: is it well, and if not, what to do first; the last hour, what comes next, replicas and processors.
 import { html, useState } from "../html.js";
 import { may, ofAll, post, segment } from "../api.js";
+import { clockAheadMs, health, hour, nameOf, now, picture, staleSince, useData } from "../data.js";
 import { counted, number, plain, shortTime, span } from "../format.js";
-import { clockAheadMs, health, hour, nameOf, now, picture, staleSince } from "../live.js";
 import { Action, Empty, Failure, Field, Link, Menu, Moment, ScheduleLink, State, When, loaded, table } from "../parts/basic.js";
 import { Plot, Slots, perMinute } from "../parts/charts.js";
-import { useData } from "../query.js";
 import { to } from "../router.js";
 
 const NEXT_SHOWN = 8;
@@ -78,17 +77,17 @@ function Problems({ of: { problems, unchecked } }) {
   const runbooks = useData(shown ? new URL("../runbooks.json", import.meta.url).pathname : null, undefined, { everyMs: 0 });
   if (!problems.length && !unchecked.length) return null;
   return html`<section class="sec" aria-label="What to look at"><ol class="issues">
-    ${problems.map(({ severity, rule, text, evidence, since, runbook, link }) => html`<li key=${rule + text} class=${severity === "page" ? "bad" : "warn"}>
+    ${problems.map(({ severity, rule, text, evidence, since, runbook, link }) => html`<li key=${rule + text} class=${severity}>
       <b><${State} state=${severity} /></b>
       <div><p>${plain(text, 400)}</p>${(evidence || since) && html`<p class="q">${plain([evidence, since && `since ${shortTime(since)}`].filter(Boolean).join(" · "), 400)}</p>`}
         ${shown === rule && runbook && (runbooks.data ? html`<pre tabindex="0">${runbooks.data[runbook]}</pre>` : html`<${Failure} error=${runbooks.error} />`)}</div>
       <div class="acts">${link && link.view !== "now" && html`<a class="btn" href=${to(link.view, { ...(link.name ? { [link.view === "job" ? "id" : "name"]: link.name } : {}), ...link.query })}>${SEE[link.view] || "See it"}</a>`}
         ${runbook && html`<button type="button" aria-expanded=${shown === rule} onClick=${() => show(shown === rule ? "" : rule)}>What to do</button>`}</div></li>`)}
-    ${unchecked.map(({ rule, reason }) => html`<li class="warn"><b><${State} state="unknown" word="Not checked" /></b><div><p>${plain(rule, 120)}: ${plain(reason, 300)}</p></div></li>`)}
+    ${unchecked.map(({ rule, reason }) => html`<li class="ticket"><b><${State} state="unknown" word="Not checked" /></b><div><p>${plain(rule, 120)}: ${plain(reason, 300)}</p></div></li>`)}
   </ol></section>`;
 }
 
-/** Four signs of life with one hour of history. @param {{seen: import("../live.js").Picture, failed: number | null, changes: Wire.FailoverResponse[]}} props */
+/** Four signs of life with one hour of history. @param {{seen: import("../data.js").Picture, failed: number | null, changes: Wire.FailoverResponse[]}} props */
 function Vitals({ seen, failed, changes }) {
   const { numbers, slots } = seen;
   const { every_ms: everyMs = 30_000, series = {}, until = seen.at } = hour.value || {};

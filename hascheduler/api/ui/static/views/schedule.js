@@ -1,15 +1,14 @@
 // Schedule: whether it is well, its next fires, verdicts, jobs and changes.
 import { html, useEffect, useState } from "../html.js";
 import { may, ofAll, segment } from "../api.js";
+import { clockAheadMs, now, useData } from "../data.js";
 import { counted, left, number, plain, shortTime, time } from "../format.js";
-import { clockAheadMs, now } from "../live.js";
 import { Empty, Hidden, Labels, Link, Menu, Pages, State, Tabs, When, factList, loaded, table } from "../parts/basic.js";
 import { Strip, StripLegend } from "../parts/charts.js";
 import { Fires } from "../parts/fires.js";
 import { CATCH_UPS, EditSchedule, OVERLAPS, Pause, Resume, RunNow, isLate, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
 import { Trigger, zonesOf } from "../parts/trigger.js";
 import { Meaning, Outcome, Times, VERDICTS, Verdict } from "../parts/verdicts.js";
-import { useData } from "../query.js";
 import { go, place, to } from "../router.js";
 import { changed } from "./now.js";
 

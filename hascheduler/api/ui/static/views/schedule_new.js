@@ -1,8 +1,8 @@
 // New schedule: a form and JSON of one document, and while one types, when it would fire and how full it is then.
 import { html, signal, useState } from "../html.js";
 import { may, ofAll, post, stringify } from "../api.js";
+import { now, picture, useData } from "../data.js";
 import { clock, counted, left, myZone, number, sentence, shortTime } from "../format.js";
-import { now, picture } from "../live.js";
 import { Failure, useAct } from "../parts/basic.js";
 import { isObject } from "../parts/difference.js";
 import { JsonField, readJson } from "../parts/edit.js";
@@ -10,7 +10,6 @@ import { Fires } from "../parts/fires.js";
 import { CATCH_UPS, OVERLAPS } from "../parts/schedule_actions.js";
 import { triggerWords } from "../parts/trigger.js";
 import { CalendarField, TriggerFields, ZoneField, dailyOf } from "../parts/trigger_fields.js";
-import { useData } from "../query.js";
 import { go, to } from "../router.js";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._\-]{0,127}$/;
@@ -44,10 +43,7 @@ export default function ScheduleNew() {
   const { busy, error, run } = useAct();
   const { value, error: wrong } = read(draft.value);
   const body = isObject(value) ? value : null;
-  const change = (/** @type {any} */ changes) => {
-    const next = Object.entries({ ...read(draft.value).value, ...changes }).filter(([, value]) => value !== undefined);
-    draft.value = stringify(Object.fromEntries(next), 2);
-  };
+  const change = (/** @type {any} */ changes) => (draft.value = stringify({ ...read(draft.value).value, ...changes }, 2));
   const create = (/** @type {any} */ event) => {
     event.preventDefault();
     const isPaused = event.submitter?.name === "paused";
@@ -70,7 +66,7 @@ export default function ScheduleNew() {
     </form><${Preview} body=${body} /></div>`;
 }
 
-/** @param {{body: any, change: (changes: any) => void}} props */
+/** `change` removes what is undefined. @param {{body: any, change: (changes: any) => void}} props */
 function Form({ body, change }) {
   const { name = "", trigger = {}, misfire = {}, overlap = "allow", labels = {}, job } = body;
   const tell = (/** @type {any} */ next) => change({ trigger: next });
@@ -87,15 +83,9 @@ function Form({ body, change }) {
       <${Choice} id="missed" label="If a fire was missed" value=${misfire.catch_up || "latest"} of=${CATCH_UPS} change=${(/** @type {string} */ value) => change({ misfire: { ...misfire, catch_up: value } })} /></div>
     <div class="pair"><div class="field"><label for="grace">Counts as missed</label><input id="grace" value=${misfire.grace ?? "1m"} maxlength="40" autocomplete="off" onInput=${(/** @type {any} */ event) => change({ misfire: { ...misfire, grace: text(event).trim() } })} /><p class="q">If it is later than this, such as <code>5m</code> or <code>6h</code>.</p></div>
       <div class="field"><label for="failures">Pause itself after</label><input id="failures" type="number" min="1" max="1000" placeholder="never" value=${body.pause_after_failures ?? ""} onInput=${(/** @type {any} */ event) => change({ pause_after_failures: text(event) ? Number(text(event)) : undefined })} /><p class="q">Failures in a row; empty for never.</p></div></div>
-    <div class="pair"><div class="field"><label for="owner">Owner</label><input id="owner" value=${labels.owner || ""} maxlength="128" autocomplete="off" onInput=${(/** @type {any} */ event) => {
-        const { owner: _, ...others } = labels;
-        const next = text(event) ? { ...others, owner: text(event) } : others;
-        change({ labels: Object.keys(next).length ? next : undefined });
-      }} /><p class="q">The label “owner”, to find it by.</p></div>
-      ${job && ofAll.value && html`<div class="field"><label for="tenant">Tenant</label><input id="tenant" value=${job.tenant || ""} placeholder="default" maxlength="128" autocomplete="off" onInput=${(/** @type {any} */ event) => {
-        const { tenant: _, ...others } = job;
-        change({ job: text(event) ? { ...others, tenant: text(event).trim() } : others });
-      }} /></div>`}</div>
+    <div class="pair"><div class="field"><label for="owner">Owner</label><input id="owner" value=${labels.owner || ""} maxlength="128" autocomplete="off" onInput=${(/** @type {any} */ event) => change({ labels: { ...labels, owner: text(event) || undefined } })} />
+        <p class="q">The label “owner”, to find it by.</p></div>
+      ${job && ofAll.value && html`<div class="field"><label for="tenant">Tenant</label><input id="tenant" value=${job.tenant || ""} placeholder="default" maxlength="128" autocomplete="off" onInput=${(/** @type {any} */ event) => change({ job: { ...job, tenant: text(event).trim() || undefined } })} /></div>`}</div>
     ${job && html`<${Payload} job=${job} change=${change} />`}`;
 }
 
@@ -129,7 +119,7 @@ function Payload({ job, change }) {
 /** The next fires of what is typed, asked for once one stops typing; those of before are shown until then. @param {{body: any}} props */
 function Preview({ body }) {
   const typed = body?.trigger && { ...(NAME.test(body.name || "") ? { name: body.name } : {}), trigger: body.trigger };
-  /** @type {import("../query.js").Asked<Wire.PreviewResponse>} */
+  /** @type {import("../data.js").Asked<Wire.PreviewResponse>} */
   const { data, error, latest } = useData(/** @type {string | null} */ (typed ? "/v1/schedules/preview" : null), { count: FIRES }, { everyMs: 0, body: typed, waitMs: TYPED_MS });
   const preview = error ? null : latest;
   const next = preview?.fires.find((fire) => !fire.excluded);

@@ -1,8 +1,8 @@
 // Schedules: those with trouble first, with their rule, next fire and last twenty, changed one by one or together.
 import { html } from "../html.js";
 import { may, ofAll } from "../api.js";
+import { clockAheadMs, now, useData } from "../data.js";
 import { counted, left, number, plain, shortTime, span, spanMs } from "../format.js";
-import { clockAheadMs, now } from "../live.js";
 import { Menu, Pages, ScheduleLink, State, Tabs, loaded, table } from "../parts/basic.js";
 import { Bulk, BulkAction, useSelection } from "../parts/bulk.js";
 import { Strip, StripLegend } from "../parts/charts.js";
@@ -10,7 +10,6 @@ import { Find, filters } from "../parts/filters.js";
 import { isLate, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
 import { Trigger } from "../parts/trigger.js";
 import { NOT_FIRED } from "../parts/verdicts.js";
-import { useData } from "../query.js";
 import { hasQuery, place, setQuery } from "../router.js";
 
 const PAGE = 25;

@@ -1,10 +1,10 @@
 // Timeline: what fired and what is to come, a day each on one axis, and whether there are slots for it.
 import { html } from "../html.js";
+import { useData } from "../data.js";
 import { clock, counted, number, plain, shortTime, span } from "../format.js";
 import { Pages, ScheduleLink, State, loaded, table } from "../parts/basic.js";
 import { Glyph, StripLegend } from "../parts/charts.js";
 import { Find } from "../parts/filters.js";
-import { useData } from "../query.js";
 import { place, to } from "../router.js";
 
 const PAGE = 25;

@@ -1,9 +1,9 @@
 // Verdicts of all schedules: the times that did not fire, and why.
 import { html } from "../html.js";
+import { useData } from "../data.js";
 import { Pages, ScheduleLink, Tabs, When, loaded, table } from "../parts/basic.js";
 import { Find, filters } from "../parts/filters.js";
 import { Meaning, NOT_FIRED, Outcome, Times, Verdict } from "../parts/verdicts.js";
-import { useData } from "../query.js";
 import { place } from "../router.js";
 
 const PAGE = 50;
