@@ -19,6 +19,7 @@ from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import PurePath
 
 from fastapi import Response
 from starlette.requests import Request
@@ -29,19 +30,6 @@ from hascheduler.api.services import services_of
 
 ROOT = "/"
 PAGE = "/ui"
-VIEWS = (
-    "schedules",
-    "schedule",
-    "schedule-new",
-    "timeline",
-    "verdicts",
-    "jobs",
-    "job",
-    "lanes",
-)
-"""The views with an address of their own, ``/ui/<view>``. The query selects the object."""
-PAGES = frozenset({ROOT, PAGE, *(f"{PAGE}/{view}" for view in VIEWS)})
-"""Paths that other sites may link to."""
 _MEDIA_TYPES = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -88,6 +76,13 @@ def _read(folder: Traversable, prefix: str) -> Iterator[tuple[str, Asset]]:
         elif ending in _MEDIA_TYPES:
             body = entry.read_bytes()
             yield f"{prefix}{entry.name}", Asset(body, gzip.compress(body, mtime=0), _MEDIA_TYPES[ending])
+
+
+PAGES = frozenset(
+    {ROOT, PAGE}
+    | {f"{PAGE}/{path.stem.replace('_', '-')}" for path in map(PurePath, assets()) if path.parent.name == "views"}
+)
+"""Paths that other sites may link to. Each view has an address of its own, in which the query selects the object."""
 
 
 @cache

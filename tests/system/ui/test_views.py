@@ -44,9 +44,7 @@ async def test_each_view_shows_what_there_is_and_can_be_used_by_everybody_at_eac
 ) -> None:
     wrong: list[str] = []
     for name, (address, seen) in views(scene.jobs).items():
-        browser.use(THEMES[0])
-        browser.resize(WIDTHS[0])
-        await browser.open(scene.url + address)
+        await _open(browser, scene.url + address)
         for words in seen:
             await browser.sees(words, "main")
         for theme, width in product(THEMES, WIDTHS):
@@ -106,6 +104,13 @@ async def test_tabs_of_one_browser_share_one_stream(scene: Scene, browser: Brows
     assert browser.script(STREAMS) == 0, "the second tab has a stream of its own"
 
 
+async def _open(browser: Browser, url: str) -> None:
+    browser.use(THEMES[0])
+    browser.resize(WIDTHS[0])
+    await browser.open(url)
+    await browser.until(lambda: browser.text("h1") and "Loading…" not in browser.text("main"), "all of the view")
+
+
 async def _take_pictures(scene: Scene, browser: Browser, folder: Path) -> None:
     """Of a busier system: more replicas and processors, jobs, and another leader."""
     await scene.processes.together("replica-two", "replica-three")
@@ -115,8 +120,7 @@ async def _take_pictures(scene: Scene, browser: Browser, folder: Path) -> None:
         await scene.processes.post("/v1/jobs:batch", {"jobs": jobs})
         await asyncio.sleep(0.5)
     for name, (address, seen) in views(scene.jobs, slots=16).items():
-        browser.resize(WIDTHS[0])
-        await browser.open(scene.url + address)
+        await _open(browser, scene.url + address)
         await browser.sees(seen[-1], "main")
         for theme, width in product(THEMES, WIDTHS):
             browser.use(theme)

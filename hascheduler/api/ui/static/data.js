@@ -35,8 +35,8 @@ setInterval(() => (clock.value = Date.now()), 1_000);
 export const staleSince = computed(() => (!frozen.value && cameAt.value && clock.value - cameAt.value > STALE_AFTER_MS ? cameAt.value : 0));
 /** The instant that ages on the page are measured from: it stands still while the page is stale or frozen. */
 export const now = computed(() => ((frozen.value || staleSince.value) && cameAt.value) || clock.value);
-/** How far this browser's clock is ahead of the replica's. */
-export const clockAheadMs = computed(() => (picture.value ? cameAt.value - Date.parse(picture.value.at) : 0));
+/** The same instant by the clock of the replica. */
+export const replicaNow = computed(() => now.value - (picture.value ? cameAt.value - Date.parse(picture.value.at) : 0));
 /** The name of the replica that sent the picture. */
 export const replicaName = computed(() => nameOf(picture.value?.cluster.replica_id));
 /** The name of a replica or a processor, also of one that is gone: an id is its name and a random end. @param {string | null | undefined} id */

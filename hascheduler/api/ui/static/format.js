@@ -38,8 +38,11 @@ export const spanMs = (text) => [...String(text).matchAll(SPAN)].reduce((sum, [,
 /** The text with a capital. @param {string} text */
 export const sentence = (text) => text.replace(/^[a-z]/, (first) => first.toUpperCase());
 
-/** How long until an instant, in whole seconds. @param {string} instant @param {number} now */
-export const left = (instant, now) => span(Math.max(0, Math.floor((Date.parse(instant) - now) / 1_000) * 1_000));
+/** A span in whole seconds. @param {number} ms */
+export const seconds = (ms) => span(Math.max(0, Math.floor(ms / 1_000) * 1_000));
+
+/** How long until an instant. @param {string} instant @param {number} now */
+export const left = (instant, now) => seconds(Date.parse(instant) - now);
 
 /** How long ago, or in how long. @param {string | null | undefined} instant @param {number} [now] */
 export function ago(instant, now = Date.now()) {

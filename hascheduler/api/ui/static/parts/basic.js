@@ -75,7 +75,8 @@ export function Notice() {
     <button type="button" aria-label="Close the message" onClick=${() => say(null)}>×</button></div>`}</div>`;
 }
 
-/** What a control does: while it is `busy`, and the `error` with which it was refused. `run` is done once both are known. */
+/** What a control does: while it is `busy`, and the `error` with which it was refused. `run` is done once both are known; `submit` runs
+ * what a form asks for. */
 export function useAct() {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {any} */ (null));
@@ -85,7 +86,11 @@ export function useAct() {
     await act().catch(setError);
     setBusy(false);
   };
-  return { busy, error, run };
+  const submit = (/** @type {(form: FormData) => Promise<any>} */ act) => (/** @type {any} */ event) => {
+    event.preventDefault();
+    run(async () => act(new FormData(event.target, event.submitter)));
+  };
+  return { busy, error, run, submit };
 }
 
 /** A dialog, from when it is drawn until it is not. Where it came from, its menu is closed. @param {{name: string, wide?: boolean, leave: () => void, children?: any}} props */
@@ -113,9 +118,9 @@ export function Dialog({ name, wide, leave, children }) {
  */
 export function Action({ label, title, question, confirm, danger, primary, idle, act, done, said, children, onOpen, onLeave }) {
   const [open, setOpen] = useState(false);
-  const { busy, error, run } = useAct();
+  const { busy, error, run, submit } = useAct();
   const name = title || label.replace(/…$/, "");
-  const perform = (/** @type {FormData} */ form) => run(async () => {
+  const perform = async (/** @type {FormData} */ form) => {
     say(null);
     const answer = await act(form).catch((failed) => {
       if (!question) notice.value = { text: null, error: failed };
@@ -124,9 +129,9 @@ export function Action({ label, title, question, confirm, danger, primary, idle,
     setOpen(false);
     if (said) say(said);
     done?.(answer);
-  });
+  };
   const begin = () => {
-    if (!question) return perform(new FormData());
+    if (!question) return run(() => perform(new FormData()));
     onOpen?.();
     setOpen(true);
   };
@@ -134,12 +139,8 @@ export function Action({ label, title, question, confirm, danger, primary, idle,
     onLeave?.();
     setOpen(false);
   };
-  const submit = (/** @type {any} */ event) => {
-    event.preventDefault();
-    perform(new FormData(event.target));
-  };
   return html`<button type="button" class=${danger ? "danger" : primary ? "primary" : ""} disabled=${busy} aria-haspopup=${question ? "dialog" : undefined} onClick=${begin}>${label}</button>
-    ${open && html`<${Dialog} name=${name} leave=${leave}><form class="form" onSubmit=${submit}>
+    ${open && html`<${Dialog} name=${name} leave=${leave}><form class="form" onSubmit=${submit(perform)}>
       <h2>${name}</h2>
       <div>${question}</div>
       ${children}

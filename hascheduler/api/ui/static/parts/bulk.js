@@ -5,11 +5,9 @@ import { counted, number, plain } from "../format.js";
 import { place } from "../router.js";
 import { Action, Failure, Field, keyOf, say, useAct } from "./basic.js";
 
-/** `all`: not only the rows of this page, but all that match the filters.
- * @typedef {{keys: string[], all: boolean, count: number, isWhole: boolean, has: (key: string) => boolean, toggle: (key: string) => void,
- *   toggleAll: () => void, selectAll: () => void, clear: () => void}} Selection */
+/** @typedef {ReturnType<typeof useSelection>} Selection */
 
-/** The selected rows of a page; other filters or another page begin with none. @param {any[]} items @returns {Selection} */
+/** The selected rows of a page; other filters or another page begin with none. `all`: not only these rows, but all that match the filters. @param {any[]} items */
 export function useSelection(items) {
   const address = place.value.query.toString();
   const [chosen, choose] = useState({ address, keys: /** @type {string[]} */ ([]), all: false });
@@ -24,8 +22,8 @@ export function useSelection(items) {
     all,
     count: keys.length,
     isWhole,
-    has: (key) => all || keys.includes(key),
-    toggle: (key) => set(all ? present.filter((other) => other !== key) : keys.includes(key) ? keys.filter((other) => other !== key) : [...keys, key]),
+    has: (/** @type {string} */ key) => all || keys.includes(key),
+    toggle: (/** @type {string} */ key) => set(all ? present.filter((other) => other !== key) : keys.includes(key) ? keys.filter((other) => other !== key) : [...keys, key]),
     toggleAll: () => set(isWhole ? [] : present),
     selectAll: () => set(present, true),
     clear: () => set([]),

@@ -5,7 +5,6 @@ import { plain } from "../format.js";
 import { Dialog, Failure, useAct } from "./basic.js";
 import { Difference, merged, same } from "./difference.js";
 
-const INDENT = 2;
 const ROWS_MIN = 8;
 const ROWS_MAX = 24;
 
@@ -16,7 +15,7 @@ const ROWS_MAX = 24;
 const drafts = new Map();
 
 /** @param {any} value */
-const written = (value) => stringify(value, INDENT);
+const written = (value) => stringify(value, 2);
 
 /** Parse JSON; throw an error that says where it is wrong. @param {string} text */
 export function readJson(text) {
@@ -55,7 +54,7 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
   const [draft, setDraft] = useState(/** @type {Draft | null} */ (drafts.get(path) || null));
   const [tried, setTried] = useState(/** @type {any} */ (null));
   const [theirs, setTheirs] = useState(/** @type {Draft | null} */ (null));
-  const { busy, error, run } = useAct();
+  const { busy, error, run, submit } = useAct();
   /** The stored document, as a draft without changes. @returns {Promise<Draft>} */
   const ask = async () => {
     const { data, etag } = await request("GET", path);
@@ -88,10 +87,6 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
     done();
     discard();
   });
-  const look = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    run(async () => setTried(readJson(/** @type {Draft} */ (draft).text)));
-  };
   if (!draft) return html`<${Failure} error=${error} />${!error && html`<p class="off" role="status">Loading…</p>`}<div class="acts"><button type="button" onClick=${close}>Close</button></div>`;
 
   if (theirs) {
@@ -125,7 +120,7 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
       </div>`;
   }
 
-  return html`<form class="form" onSubmit=${look}>
+  return html`<form class="form" onSubmit=${submit(async () => setTried(readJson(draft.text)))}>
     ${hint && html`<p class="q">${hint}</p>`}
     <${JsonField} label="As JSON" value=${draft.text} onType=${(/** @type {string} */ text) => edit({ ...draft, text })} />
     <${Failure} error=${error} />

@@ -4,8 +4,6 @@ import { now } from "../data.js";
 import { farYear, left, myZone, plain, span, time, written } from "../format.js";
 import { cityOf } from "./trigger.js";
 
-const UNTOUCHED = "none of its times";
-
 /** The time on a clock, with seconds only if there are some. @param {string} text  "…T03:00:00+02:00" */
 const onClock = (text) => text.slice(11, text.slice(17, 19) === "00" ? 16 : 19);
 
@@ -45,7 +43,7 @@ function Row({ fire, change, zone }) {
 
 /** The changes of the clock in the next 400 days that move a fire. @param {{preview: Wire.PreviewResponse, zone: string, columns: number}} props */
 function ClockChanges({ preview, zone, columns }) {
-  const changes = preview.clock_changes.filter((change) => !change.explanation.includes(UNTOUCHED));
+  const changes = preview.clock_changes.filter((change) => !change.explanation.includes("none of its times"));
   if (!changes.length) {
     const words = preview.clock_changes.length ? "skips or repeats none of its times" : "does not change";
     return zone !== "UTC" && html`<tr><td class="q" colspan=${columns}>In the next 400 days the clock in ${cityOf(zone)} ${words}.</td></tr>`;

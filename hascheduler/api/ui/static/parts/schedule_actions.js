@@ -33,24 +33,24 @@ export const tagOf = (shown) => `"${shown.rev}"`;
 const pathOf = (/** @type {Schedule} */ { name }) => `/v1/schedules/${segment(name)}`;
 const nameOf = (/** @type {Schedule} */ { name }) => html`<bdi class="b">${plain(name, 80)}</bdi>`;
 
-/** Everything that this session may do with a schedule, for a `Menu`; `isLess`: without what its page has as buttons.
- * @param {{schedule: Schedule, reload: () => void, gone: () => void, isLess?: boolean}} props */
-export function scheduleActs({ schedule, reload, gone, isLess }) {
-  const given = { schedule, reload };
-  return [
-    !isLess && may("submit") && html`<${RunNow} ...${given} />`,
-    !isLess && may("operate") && (schedule.paused ? html`<${Resume} ...${given} />` : html`<${Pause} ...${given} />`),
-    !isLess && may("operate") && html`<${EditSchedule} ...${given} />`,
-    may("operate") && html`<${Backfill} ...${given} />`,
-    may("operate") && schedule.ahead_until && !schedule.paused && html`<${Reset} ...${given} />`,
-    html`<${Link} to="jobs" query=${{ schedule: schedule.name }}>Its jobs<//>`,
-    may("operate") && html`<hr />`,
-    may("operate") && html`<${Delete} schedule=${schedule} gone=${gone} />`,
-  ].filter(Boolean);
-}
+/** What this session may do with a schedule and does most, and `moreActs` it may do. @param {Props} given */
+export const scheduleActs = (given) => [
+  may("submit") && html`<${RunNow} ...${given} />`,
+  may("operate") && (given.schedule.paused ? html`<${Resume} ...${given} />` : html`<${Pause} ...${given} />`),
+  may("operate") && html`<${EditSchedule} ...${given} />`,
+];
+
+/** @param {Props & {gone: () => void}} given */
+export const moreActs = (given) => [
+  may("operate") && html`<${Backfill} ...${given} />`,
+  may("operate") && given.schedule.ahead_until && !given.schedule.paused && html`<${Reset} ...${given} />`,
+  html`<${Link} to="jobs" query=${{ schedule: given.schedule.name }}>Its jobs<//>`,
+  may("operate") && html`<hr />`,
+  may("operate") && html`<${Delete} ...${given} />`,
+];
 
 /** @param {Props} props */
-export const RunNow = ({ schedule, reload }) => html`<${Action} label="Run now…" confirm="Run now" done=${(/** @type {Wire.JobResponse} */ job) => {
+const RunNow = ({ schedule, reload }) => html`<${Action} label="Run now…" confirm="Run now" done=${(/** @type {Wire.JobResponse} */ job) => {
     say(html`${nameOf(schedule)} made the job <${JobLink} id=${job.id} />.`);
     reload();
   }} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/trigger`, form.get("overlap") ? { overlap: form.get("overlap") } : {})}
@@ -60,11 +60,11 @@ export const RunNow = ({ schedule, reload }) => html`<${Action} label="Run now�
   </select></label><//>`;
 
 /** @param {Props} props */
-export const Pause = ({ schedule, reload }) => html`<${Action} label="Pause…" done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/pause`, { because: form.get("because") || null })}
+const Pause = ({ schedule, reload }) => html`<${Action} label="Pause…" done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/pause`, { because: form.get("because") || null })}
   question=${html`<p>${nameOf(schedule)} does not fire until it is resumed. Its jobs go on.</p>`}><${Field} label="Reason (shown to others)" name="because" maxlength="256" /><//>`;
 
 /** @param {Props} props */
-export const Resume = ({ schedule, reload, primary }) => html`<${Action} label="Resume…" primary=${primary} done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/resume`, { catch_up: form.get("catch_up") === "on" })}
+const Resume = ({ schedule, reload, primary }) => html`<${Action} label="Resume…" primary=${primary} done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/resume`, { catch_up: form.get("catch_up") === "on" })}
   question=${html`<p>${nameOf(schedule)} fires again from now on.</p>`}><label><input type="checkbox" name="catch_up" /> Also catch up on the times since the pause, by its misfire policy</label><//>`;
 
 /** @param {Props} props */
@@ -76,7 +76,7 @@ const Delete = ({ schedule, gone }) => html`<${Action} label="Delete…" danger 
   question=${html`<p>This deletes ${nameOf(schedule)} and its counts. Its jobs go on.</p>`} />`;
 
 /** @param {Props} props */
-export const EditSchedule = ({ schedule, reload }) => html`<${Edit} label="Edit…" what=${`schedule ${schedule.name}`} path=${pathOf(schedule)} form=${editable} done=${reload} Preview=${EditPreview}
+const EditSchedule = ({ schedule, reload }) => html`<${Edit} label="Edit…" what=${`schedule ${schedule.name}`} path=${pathOf(schedule)} form=${editable} done=${reload} Preview=${EditPreview}
   hint="Times that are already decided do not change. An interval without an anchor keeps the stored one." />`;
 
 /** The fields of a schedule that may be sent back. Payloads that are never shown stay as stored. @param {Schedule} shown */

@@ -234,29 +234,28 @@ function Graph({ job }) {
   const known = useJobs(before.filter((id) => !id.startsWith("batch:")));
   const after = (batch.data?.items || []).filter((each) => each.depends_on.includes(job.id));
   if (!before.length && !after.length) return null;
-  /** @typedef {{id: string, job?: Partial<Job> | null, href: string}} Node */
-  /** @type {Node[]} */
-  const first = before.map((id) => ({ id, job: known[id], href: id.startsWith("batch:") ? to("jobs", { batch: id }) : to("job", { id }) }));
-  /** @type {Node[]} */
-  const last = after.slice(0, NODES_SHOWN).map((each) => ({ id: each.id, job: /** @type {Partial<Job>} */ (each), href: to("job", { id: each.id }) }));
+  /** @param {string} id @param {Wire.JobSummary | null} [job]  null: gone; undefined while unknown */
+  const node = (id, job) => ({ id, job, href: id.startsWith("batch:") ? to("jobs", { batch: id }) : to("job", { id }) });
+  /** @typedef {ReturnType<typeof node>} Node */
+  const first = before.map((id) => node(id, known[id]));
+  const last = after.slice(0, NODES_SHOWN).map((each) => node(each.id, each));
   const height = STEP * Math.max(first.length, last.length, 1) - (STEP - NODE.height) + 10;
   const y = (/** @type {number} */ place, /** @type {number} */ of) => 5 + (height - 10 - (of * STEP - (STEP - NODE.height))) / 2 + place * STEP;
-  const name = (/** @type {Node} */ { id, job: each }) => plain(each ? jobName(/** @type {Job} */ (each)) : id, 80);
-  const state = (/** @type {Node} */ { id, job: each }) => (each ? /** @type {string} */ (each.state) : id.startsWith("batch:") ? "" : each === null ? "gone" : "");
+  const name = (/** @type {Node} */ { id, job: each }) => plain(each ? jobName(each) : id, 80);
+  const state = (/** @type {Node} */ { job: each }) => (each === null ? "gone" : each?.state || "");
   const word = (/** @type {Node} */ node) => (state(node) === "gone" ? "no longer stored" : state(node) ? sign(state(node))[2] : node.id.startsWith("batch:") ? "a batch" : "…");
   const cut = (/** @type {string} */ text) => (text.length > NODE.text ? `${text.slice(0, NODE.text - 1)}…` : text);
   const MARKS = /** @type {Record<string, string>} */ ({ good: "●", bad: "✕", warn: "○", run: "◑", off: "■" });
   /** @param {Node} node @param {number} left @param {number} top @param {string} kind */
   const drawn = (node, left, top, kind) => html`<a href=${node.href} aria-label=${`${name(node)}, ${word(node)}`}><g class=${kind}><rect x=${left} y=${top} width=${NODE.width} height=${NODE.height} rx="6" /><text x=${left + 12} y=${top + 19}>${cut(name(node))}</text>
     <g class=${sign(state(node) || "gone")[1]}><text class="t" x=${left + 12} y=${top + 36}>${state(node) ? `${MARKS[sign(state(node))[1]]} ` : ""}${word(node)}</text></g></g></a>`;
-  const mine = { id: job.id, job, href: to("job", { id: job.id }) };
   const middle = y(0, 1) + NODE.height / 2;
   const curve = (/** @type {number} */ x1, /** @type {number} */ y1, /** @type {number} */ x2, /** @type {number} */ y2) => `M${x1} ${y1}C${x1 + 25} ${y1} ${x2 - 25} ${y2} ${x2} ${y2}`;
   const paths = [...first.map((_, place) => curve(155, y(place, first.length) + 23, 205, middle)), ...last.map((_, place) => curve(355, middle, 405, y(place, last.length) + 23))];
   const more = [job.depends_on.length > before.length && `${number(job.depends_on.length - before.length)} more before it`, after.length > last.length && `${number(after.length - last.length)} more after it`].filter(Boolean);
   return html`<section class="sec"><h2>${before.length ? "Depends on" : "What depends on it"}${before.length && after.length ? ", and what depends on it" : ""}</h2>
     <svg class="dag" viewBox=${`0 0 560 ${height}`} role="group" aria-label="Jobs before and after this one"><path d=${paths.join("")} />
-      ${first.map((node, place) => drawn(node, 5, y(place, first.length), ""))}${drawn(mine, 205, y(0, 1), "me")}${last.map((node, place) => drawn(node, 405, y(place, last.length), ""))}</svg>
+      ${first.map((node, place) => drawn(node, 5, y(place, first.length), ""))}${drawn(node(job.id, job), 205, y(0, 1), "me")}${last.map((node, place) => drawn(node, 405, y(place, last.length), ""))}</svg>
     <ul class="dagl">${[...first, ...last].map((node) => html`<li><${State} state=${state(node) || "gone"} word=${word(node)} /> <a href=${node.href}>${name(node)}</a></li>`)}</ul>
     <p class="q">${more.length ? `And ${more.join(", ")}. ` : ""}${before.length ? (job.on_dependency_failure === "fail" ? "If one that it depends on fails, so does this job." : "It runs when all that it depends on have ended, even if some failed.") : ""}</p></section>`;
 }

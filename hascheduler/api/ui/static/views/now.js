@@ -1,8 +1,8 @@
 // Now: is it well, and if not, what to do first; the last hour, what comes next, replicas and processors.
 import { html, useState } from "../html.js";
 import { may, ofAll, post, segment } from "../api.js";
-import { clockAheadMs, health, hour, nameOf, now, picture, staleSince, useData } from "../data.js";
-import { counted, number, plain, shortTime, span } from "../format.js";
+import { health, hour, nameOf, now, picture, replicaNow, staleSince, useData } from "../data.js";
+import { counted, left, number, plain, seconds, shortTime, span } from "../format.js";
 import { Action, Empty, Failure, Field, Link, Menu, Moment, ScheduleLink, State, When, loaded, table } from "../parts/basic.js";
 import { Plot, Slots, perMinute } from "../parts/charts.js";
 import { to } from "../router.js";
@@ -10,7 +10,6 @@ import { to } from "../router.js";
 const NEXT_SHOWN = 8;
 const LATELY_SHOWN = 6;
 const HOUR_MS = 3_600_000;
-const wholeSeconds = (/** @type {number} */ ms) => Math.max(1_000, Math.round(ms / 1_000) * 1_000);
 /** @type {Record<string, string>} */
 const CAUSES = {
   first: "the first leader",
@@ -122,12 +121,6 @@ function LeaderChanges({ changes, sharded }) {
   return html`<p class="q">${recent.length === 1 ? "The dashed line is the change of leader" : "The dashed lines are the changes of leader; the last"}, ${shortTime(recent[0].deciding_at)}: ${changeText(recent[0], sharded)}.</p>`;
 }
 
-/** @param {string} at */
-function untilDue(at) {
-  const ms = Date.parse(at) + clockAheadMs.value - now.value;
-  return ms < 1_000 ? "now" : span(wholeSeconds(ms));
-}
-
 /** The next fires of all schedules. */
 function Next() {
   const asked = useData("/v1/schedules", { state: "active", sort: "next", limit: NEXT_SHOWN }, { everyMs: 5_000 });
@@ -136,7 +129,7 @@ function Next() {
     items,
     none: html`No schedule fires. ${may("operate") && html`<a href="/ui/schedule-new">Make one</a>, or run <code>hascheduler schedule put tick --every 10s --definition log</code>`}`,
     columns: [
-      { head: "In", cell: "n b end", show: (each) => untilDue(each.next_due_at || each.next_at || "") },
+      { head: "In", cell: "n b end", show: (each) => left(each.next_due_at || each.next_at || "", replicaNow.value) },
       { head: "At", cell: "n q drop", show: (each) => each.next_at && shortTime(each.next_at) },
       { head: "Schedule", cell: "first", row: true, show: (each) => html`<${ScheduleLink} name=${each.name} />` },
       { head: "Runs", cell: "drop", show: (each) => plain([each.job.definition, ofAll.value && each.job.tenant].filter(Boolean).join(" · "), 80) },
@@ -151,7 +144,7 @@ function Replicas({ cluster }) {
   /** @param {Wire.ReplicaResponse} each */
   const state = (each) => {
     if (!each.alive) return html`<${State} state="silent" />`;
-    if (led(each.id)) return html`<${State} state="leads" wrap word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? `leads for ${span(wholeSeconds(now.value - Date.parse(leader.since)))}` : ""} />`;
+    if (led(each.id)) return html`<${State} state="leads" wrap word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? `leads for ${seconds(now.value - Date.parse(leader.since))}` : ""} />`;
     return html`<${State} state=${each.ready ? "ready" : "unready"} />`;
   };
   return html`${table({ label: "Replicas", items: replicas, columns: [

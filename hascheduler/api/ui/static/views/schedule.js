@@ -1,12 +1,12 @@
 // Schedule: whether it is well, its next fires, verdicts, jobs and changes.
 import { html, useEffect, useState } from "../html.js";
 import { may, ofAll, segment } from "../api.js";
-import { clockAheadMs, now, useData } from "../data.js";
+import { replicaNow, useData } from "../data.js";
 import { counted, left, number, plain, shortTime, time } from "../format.js";
 import { Empty, Hidden, Labels, Link, Menu, Pages, State, Tabs, When, factList, loaded, table } from "../parts/basic.js";
 import { Strip, StripLegend } from "../parts/charts.js";
 import { Fires } from "../parts/fires.js";
-import { CATCH_UPS, EditSchedule, OVERLAPS, Pause, Resume, RunNow, isLate, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
+import { CATCH_UPS, OVERLAPS, isLate, moreActs, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
 import { Trigger, zonesOf } from "../parts/trigger.js";
 import { Meaning, Outcome, Times, VERDICTS, Verdict } from "../parts/verdicts.js";
 import { go, place, to } from "../router.js";
@@ -26,18 +26,11 @@ export default function View() {
   const name = place.value.query.get("name") || "";
   const asked = useData(name ? `/v1/schedules/${segment(name)}` : null);
   if (!name) return html`<h1>Schedule</h1><${Empty}>The address names no schedule. See the list of <a href="/ui/schedules">schedules</a>.<//>`;
-  const schedule = asked.data;
+  const { data: schedule, reload } = asked;
   return html`<div class="top"><div><a class="q" href="/ui/schedules">Schedules</a><h1><bdi>${plain(name, 160)}</bdi></h1></div>
-      ${schedule && html`<${Acts} key=${name} schedule=${schedule} reload=${asked.reload} />`}</div>
+      ${schedule && html`<div key=${name} class="acts">${scheduleActs({ schedule, reload, primary: true })}
+        <${Menu} name="More actions">${moreActs({ schedule, reload, gone: () => go(to("schedules")) })}<//></div>`}</div>
     ${loaded(asked, (schedule) => html`<${Shown} key=${name} schedule=${schedule} />`)}`;
-}
-
-/** What one does most, and the rest in a menu. @param {{schedule: Schedule, reload: () => void}} props */
-function Acts({ schedule, reload }) {
-  const given = { schedule, reload };
-  return html`<div class="acts">${may("submit") && html`<${RunNow} ...${given} />`}
-    ${may("operate") && html`${schedule.paused ? html`<${Resume} ...${given} primary />` : html`<${Pause} ...${given} />`}<${EditSchedule} ...${given} />`}
-    <${Menu} name="More actions">${scheduleActs({ ...given, gone: () => go(to("schedules")), isLess: true })}<//></div>`;
 }
 
 /** @param {{schedule: Schedule}} props */
@@ -61,7 +54,7 @@ function Shown({ schedule }) {
 function Verdicts({ schedule, error }) {
   const { failures_in_a_row: failures, paused_because: because } = schedule;
   const state = failures > 0 ? "failing" : scheduleState(schedule);
-  const next = schedule.next_at ? `Next in ${left(schedule.next_at, now.value - clockAheadMs.value)}, ${shortTime(schedule.next_at)}.` : schedule.paused ? "It fires again after it is resumed." : "It never fires again.";
+  const next = schedule.next_at ? `Next in ${left(schedule.next_at, replicaNow.value)}, ${shortTime(schedule.next_at)}.` : schedule.paused ? "It fires again after it is resumed." : "It never fires again.";
   const words = failures > 0 ? (failures === 1 ? "the last job failed" : `${number(failures)} failures in a row`) : undefined;
   return html`<div class="stack"><div class="says"><${Trigger} trigger=${schedule.trigger} next=${schedule.next_at} /></div>
     <p><${State} state=${state} word=${words} /> ${failures > 0 && schedule.paused && html`<${State} state="paused" /> `}${schedule.paused && html`<span class="q"><${When} at=${schedule.paused_at} />${because && html`: <bdi>“${plain(because, 300)}”</bdi>`}</span> `}${next} <${Labels} labels=${schedule.labels} view="schedules" /></p>

@@ -40,23 +40,19 @@ function read(text) {
 export default function ScheduleNew() {
   if (!draft.value) draft.value = first();
   const [isJson, choose] = useState(false);
-  const { busy, error, run } = useAct();
+  const { busy, error, submit } = useAct();
   const { value, error: wrong } = read(draft.value);
   const body = isObject(value) ? value : null;
   const change = (/** @type {any} */ changes) => (draft.value = stringify({ ...read(draft.value).value, ...changes }, 2));
-  const create = (/** @type {any} */ event) => {
-    event.preventDefault();
-    const isPaused = event.submitter?.name === "paused";
-    run(async () => {
-      const made = await post("/v1/schedules", isPaused ? { ...body, paused: true } : body);
-      draft.value = "";
-      go(to("schedule", { name: made.name }));
-    });
+  const create = async (/** @type {FormData} */ form) => {
+    const made = await post("/v1/schedules", form.has("paused") ? { ...body, paused: true } : body);
+    draft.value = "";
+    go(to("schedule", { name: made.name }));
   };
   if (!may("operate")) return html`<h1>New schedule</h1><p class="q">Your role may not create schedules. See the <a href="/ui/schedules">schedules</a>.</p>`;
   return html`<div class="top"><div><a class="q" href="/ui/schedules">Schedules</a><h1>New schedule</h1></div>
       <fieldset class="seg"><legend class="hide">Edit as</legend>${["Form", "JSON"].map((name) => html`<label><input type="radio" name="as" checked=${isJson === (name === "JSON")} onChange=${() => choose(name === "JSON")} />${name}</label>`)}</fieldset></div>
-    <div class="two"><form class="form" onSubmit=${create}>
+    <div class="two"><form class="form" onSubmit=${submit(create)}>
       ${isJson
         ? html`<${JsonField} label="The same as JSON" value=${draft.value} onType=${(/** @type {string} */ text) => (draft.value = text)} /><p class="q">What you change here is in the form, too. The <a href="/docs" target="_blank" rel="noreferrer">API documentation</a> describes the fields.</p>`
         : body ? html`<${Form} body=${body} change=${change} />` : html`<p class="q">The form shows the schedule again once the JSON can be read.</p>`}

@@ -1,13 +1,13 @@
 // Schedules: those with trouble first, with their rule, next fire and last twenty, changed one by one or together.
 import { html } from "../html.js";
 import { may, ofAll } from "../api.js";
-import { clockAheadMs, now, useData } from "../data.js";
+import { replicaNow, useData } from "../data.js";
 import { counted, left, number, plain, shortTime, span, spanMs } from "../format.js";
 import { Menu, Pages, ScheduleLink, State, Tabs, loaded, table } from "../parts/basic.js";
 import { Bulk, BulkAction, useSelection } from "../parts/bulk.js";
 import { Strip, StripLegend } from "../parts/charts.js";
 import { Find, filters } from "../parts/filters.js";
-import { isLate, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
+import { isLate, moreActs, scheduleActs, scheduleState } from "../parts/schedule_actions.js";
 import { Trigger } from "../parts/trigger.js";
 import { NOT_FIRED } from "../parts/verdicts.js";
 import { hasQuery, place, setQuery } from "../router.js";
@@ -73,7 +73,7 @@ function Rows({ page, sort, total, filter, reload }) {
       none,
       sorted: sort,
       selection: mayChange ? selection : null,
-      menu: (schedule) => html`<${Menu} name=${`Actions for ${schedule.name}`}>${scheduleActs({ schedule, reload, gone: reload })}<//>`,
+      menu: (schedule) => html`<${Menu} name=${`Actions for ${schedule.name}`}>${scheduleActs({ schedule, reload })}${moreActs({ schedule, reload, gone: reload })}<//>`,
       columns: [
         { head: "Schedule", row: true, sort: "name", show: (schedule) => html`<${ScheduleLink} name=${schedule.name} /><${Whose} schedule=${schedule} />` },
         { head: "Rule", cell: "full", show: (schedule) => html`<${Trigger} trigger=${schedule.trigger} next=${schedule.next_at} />` },
@@ -100,7 +100,7 @@ function Whose({ schedule }) {
 function Next({ schedule }) {
   if (schedule.paused) return html`paused<small>since ${shortTime(schedule.paused_at || "")}</small>`;
   if (!schedule.next_at) return html`–<small>ended</small>`;
-  return html`${left(schedule.next_at, now.value - clockAheadMs.value)}<small>${shortTime(schedule.next_at)}</small>`;
+  return html`${left(schedule.next_at, replicaNow.value)}<small>${shortTime(schedule.next_at)}</small>`;
 }
 
 /** @param {{schedule: Schedule, recent: Recent | undefined}} props */
@@ -115,7 +115,7 @@ function Trouble({ schedule, recent }) {
   const failed = times.filter(({ outcome }) => outcome === "failed").length;
   const missed = times.filter(({ outcome }) => outcome === "missed" || outcome === "unstorable" || outcome === "throttled").length;
   const late = times.filter((time) => isLate(schedule, time));
-  const overdueMs = schedule.next_due_at && !schedule.paused ? now.value - clockAheadMs.value - Date.parse(schedule.next_due_at) : 0;
+  const overdueMs = schedule.next_due_at && !schedule.paused ? replicaNow.value - Date.parse(schedule.next_due_at) : 0;
   const rows = /** @type {const} */ ([
     [schedule.failures_in_a_row > 0, "failing", schedule.failures_in_a_row === 1 ? "the last job failed" : `${number(schedule.failures_in_a_row)} failures in a row`, recent?.error],
     [overdueMs > Math.max(LATE_MS_MIN, spanMs(schedule.misfire.grace)), "late", `due ${span(overdueMs)} ago`, schedule.misfire.grace && "and not decided yet"],
