@@ -21,9 +21,9 @@ Found = TypeVar("Found")
 
 _POLL_EVERY_S = 0.05
 _LIMIT_S = 60
-_TEXT = """
+_TEXTS = """
 return [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility())
-  .map((each) => each.innerText.replace(/\\s+/g, " ")).join(" ");
+  .map((each) => each.innerText.trim().replace(/\\s+/g, " "));
 """
 _LABELLED = """
 return [...document.querySelectorAll(arguments[0])].find((each) => each.checkVisibility() && !each.disabled
@@ -121,8 +121,12 @@ class Browser:
         return self._driver.execute_script(source, *arguments)
 
     def text(self, css: str = "body") -> str:
-        """What those elements show, in one line."""
-        return str(self.script(_TEXT, css))
+        return " ".join(self.texts(css))
+
+    def texts(self, css: str) -> list[str]:
+        """What each of those elements shows, in one line."""
+        found: list[str] = self.script(_TEXTS, css)
+        return found
 
     def all(self, css: str) -> list[WebElement]:
         return self._driver.find_elements(By.CSS_SELECTOR, css)
@@ -222,8 +226,8 @@ class Browser:
         entries: list[dict[str, Any]] = self._driver.get_log(kind)  # type: ignore[no-untyped-call]  # selenium's
         return entries
 
-    async def inaccessible(self) -> list[str]:
-        """What axe-core finds wrong with the page as it is."""
+    async def inaccessible(self, *rules: str) -> list[str]:
+        """What axe-core finds wrong with the page as it is, by these rules or by all."""
         source = _AXE.read_text(encoding="utf-8")
 
         def judged() -> list[str]:
@@ -231,8 +235,10 @@ class Browser:
                 self.script(source)
             self._driver.set_script_timeout(_LIMIT_S)
             found = self._driver.execute_async_script(
-                "const done = arguments[0];"
-                " axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations))"
+                "const [rules, done] = arguments, runOnly = {type: 'rule', values: rules};"
+                " axe.run(document, {resultTypes: ['violations'], ...(rules.length ? {runOnly} : {})})"
+                ".then((found) => done(found.violations))",
+                rules,
             )
             return [
                 f"{each['id']} ({each['impact']}): {node['html'][:300]} {node.get('failureSummary', '')[:200]}"
