@@ -35,25 +35,21 @@ const failed = signal(/** @type {any} */ (null));
 
 const THEME = "hascheduler-theme";
 const THEMES = { "": "as the system", light: "light", dark: "dark" };
-const theme = signal(
-  (() => {
-    try {
-      return localStorage.getItem(THEME) || "";
-    } catch {
-      return "";
-    }
-  })(),
-);
+/** What a browser stores; one that stores nothing uses the system's theme at each visit. @param {() => string | null | void} act */
+function stored(act) {
+  try {
+    return act() || "";
+  } catch {
+    return "";
+  }
+}
+const theme = signal(stored(() => localStorage.getItem(THEME)));
 document.documentElement.className = theme.value;
 
 function nextTheme() {
   const names = Object.keys(THEMES);
   theme.value = document.documentElement.className = names[(names.indexOf(theme.value) + 1) % names.length];
-  try {
-    localStorage.setItem(THEME, theme.value);
-  } catch {
-    // a browser that stores nothing uses the system's theme at the next visit
-  }
+  stored(() => localStorage.setItem(THEME, theme.value));
 }
 
 /** Trouble beside the name of its view. @param {{view: string}} props */

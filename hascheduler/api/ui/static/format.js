@@ -2,7 +2,7 @@
 
 const NUMBER = new Intl.NumberFormat("en");
 const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
+export const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const YEAR_SHOWN_MS = 180 * DAY_MS;
 

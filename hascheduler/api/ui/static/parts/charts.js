@@ -1,8 +1,7 @@
 // Charts, each with a text for screen readers.
 import { html } from "../html.js";
-import { counted, number } from "../format.js";
+import { HOUR_MS, counted, number } from "../format.js";
 
-const HOUR_MS = 3_600_000;
 const HEIGHT = 40;
 
 /** The sums of each minute, from the newest back. @param {number[]} values @param {number} everyMs */

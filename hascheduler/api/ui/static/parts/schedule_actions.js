@@ -8,8 +8,7 @@ import { patchOf } from "./difference.js";
 import { Edit } from "./edit.js";
 import { Fires } from "./fires.js";
 
-/** @typedef {Wire.ScheduleResponse} Schedule */
-/** @typedef {{schedule: Schedule, reload: () => void, primary?: boolean}} Props */
+/** @typedef {{schedule: Wire.ScheduleResponse, reload: () => void, primary?: boolean}} Props */
 
 const FIRES = 10;
 /** The fields of a trigger that restrict its times; shown last. */
@@ -20,18 +19,18 @@ export const OVERLAPS = { skip: "skip this fire", buffer_one: "let one wait", al
 /** What happens to missed fires, by `misfire.catch_up`. @type {Record<string, string>} */
 export const CATCH_UPS = { latest: "fire once when it is back", all: "fire each", none: "drop it" };
 
-/** @param {Schedule} schedule */
+/** @param {Wire.ScheduleResponse} schedule */
 export const scheduleState = (schedule) => (schedule.paused ? "paused" : schedule.next_at ? "active" : "ended");
 
 /** True if the job of a time began later than the schedule's grace and jitter.
- * @param {Schedule} schedule @param {Wire.RecentTime} time */
+ * @param {Wire.ScheduleResponse} schedule @param {Wire.RecentTime} time */
 export const isLate = ({ misfire, trigger }, { late_ms: lateMs }) => lateMs !== null && lateMs > spanMs(misfire.grace) + spanMs(trigger.jitter);
 
 /** The `If-Match` tag of a document. @param {{rev: number}} shown */
 export const tagOf = (shown) => `"${shown.rev}"`;
 
-const pathOf = (/** @type {Schedule} */ { name }) => `/v1/schedules/${segment(name)}`;
-const nameOf = (/** @type {Schedule} */ { name }) => html`<bdi class="b">${plain(name, 80)}</bdi>`;
+const pathOf = (/** @type {Wire.ScheduleResponse} */ { name }) => `/v1/schedules/${segment(name)}`;
+const nameOf = (/** @type {Wire.ScheduleResponse} */ { name }) => html`<bdi class="b">${plain(name, 80)}</bdi>`;
 
 /** What this session may do with a schedule and does most, and `moreActs` it may do. @param {Props} given */
 export const scheduleActs = (given) => [
@@ -71,7 +70,7 @@ const Resume = ({ schedule, reload, primary }) => html`<${Action} label="Resume�
 const Reset = ({ schedule, reload }) => html`<${Action} label="Reset…" done=${reload} act=${() => post(`${pathOf(schedule)}/reset`)}
   question=${html`<p>A clock was wrong, and ${nameOf(schedule)} fired ahead of time. If the clocks are right again, it continues from now. Times that already have a job do not fire again.</p>`} />`;
 
-/** @param {{schedule: Schedule, gone: () => void}} props */
+/** @param {{schedule: Wire.ScheduleResponse, gone: () => void}} props */
 const Delete = ({ schedule, gone }) => html`<${Action} label="Delete…" danger done=${gone} said=${html`${nameOf(schedule)} is deleted.`} act=${() => request("DELETE", pathOf(schedule), { headers: { "if-match": tagOf(schedule) } })}
   question=${html`<p>This deletes ${nameOf(schedule)} and its counts. Its jobs go on.</p>`} />`;
 
@@ -79,7 +78,7 @@ const Delete = ({ schedule, gone }) => html`<${Action} label="Delete…" danger 
 const EditSchedule = ({ schedule, reload }) => html`<${Edit} label="Edit…" what=${`schedule ${schedule.name}`} path=${pathOf(schedule)} form=${editable} done=${reload} Preview=${EditPreview}
   hint="Times that are already decided do not change. An interval without an anchor keeps the stored one." />`;
 
-/** The fields of a schedule that may be sent back. Payloads that are never shown stay as stored. @param {Schedule} shown */
+/** The fields of a schedule that may be sent back. Payloads that are never shown stay as stored. @param {Wire.ScheduleResponse} shown */
 function editable(shown) {
   const { trigger, misfire, overlap, pause_after_failures, job, jobs, labels } = shown;
   const lean = (/** @type {any} */ each) => {

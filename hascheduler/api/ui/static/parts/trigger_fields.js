@@ -29,13 +29,8 @@ export function dailyOf(trigger) {
  * @param {Daily} daily @param {string} timezone */
 function triggerOf({ times, days }, timezone) {
   const week = days.length === 7 ? "*" : String(days) === "0,1,2,3,4" ? "mon-fri" : days.map((day) => DAYS[day]).join(",");
-  /** @type {Map<number, Set<number>>} */
-  const hours = new Map();
-  for (const time of times) {
-    const [hour, minute] = time.split(":").map(Number);
-    hours.set(minute, (hours.get(minute) || new Set()).add(hour));
-  }
-  const parts = [...hours].map(([minute, at]) => ({ type: "cron", expression: `${minute} ${[...at].sort((one, other) => one - other).join(",")} * * ${week}`, timezone }));
+  const hours = (/** @type {string[]} */ at) => [...new Set(at.map((time) => parseInt(time)))].sort((one, other) => one - other).join(",");
+  const parts = [...Map.groupBy(times, (time) => Number(time.split(":")[1]))].map(([minute, at]) => ({ type: "cron", expression: `${minute} ${hours(at)} * * ${week}`, timezone }));
   return parts.length === 1 ? parts[0] : { type: "any", of: parts };
 }
 
@@ -45,20 +40,16 @@ const fits = (trigger, kind) => (kind === "times" ? dailyOf(trigger) !== null : 
 /** The zone of the trigger's cron expressions. @param {any} trigger @returns {string} */
 const zoneIn = (trigger) => (trigger?.type === "any" ? trigger.of?.[0]?.timezone : trigger?.timezone) ?? myZone;
 
-/** A trigger of another kind, with the narrowing of the one before. @param {any} trigger @param {Kind} kind */
+/** A trigger of another kind. @param {any} trigger @param {Kind} kind */
 function begun(trigger, kind) {
   const tomorrow = new Date(Date.now() + 86_400_000);
-  const first = {
+  return {
     interval: { type: "interval", every: "15m" },
     times: triggerOf({ times: ["02:30"], days: [0, 1, 2, 3, 4, 5, 6] }, zoneIn(trigger)),
     cron: { type: "cron", expression: "30 2 * * *", timezone: zoneIn(trigger) },
     once: { type: "once", at: `${tomorrow.toISOString().slice(0, 14)}00:00Z` },
-  };
-  return narrowed(first[kind], trigger);
+  }[kind];
 }
-
-/** @param {any} trigger @param {any} before */
-const narrowed = (trigger, before) => ({ ...trigger, ...Object.fromEntries(NARROWED.filter((name) => before?.[name] !== undefined).map((name) => [name, before[name]])) });
 
 /** What time it is in a zone, or what is wrong with its name. @param {string} zone */
 function zoneHint(zone) {
@@ -75,13 +66,15 @@ function zoneHint(zone) {
 export function TriggerFields({ trigger, change, children }) {
   const [chosen, choose] = useState(/** @type {Kind | ""} */ (""));
   const kind = chosen && fits(trigger, chosen) ? chosen : /** @type {Kind[]} */ (["times", "interval", "cron", "once"]).find((each) => fits(trigger, each)) || "";
+  /** With the narrowing of the trigger before. @param {any} next */
+  const tell = (next) => change({ ...next, ...Object.fromEntries(NARROWED.map((name) => [name, trigger?.[name]])) });
   const Fields = { interval: Every, times: Daily, cron: Cron, once: Once, "": Other }[kind];
   return html`<fieldset><legend>When</legend>
     <span class="seg">${Object.entries(KINDS).map(([name, title]) => html`<label><input type="radio" name="kind" checked=${name === kind} onChange=${() => {
       choose(/** @type {Kind} */ (name));
-      if (!fits(trigger, /** @type {Kind} */ (name))) change(begun(trigger, /** @type {Kind} */ (name)));
+      if (!fits(trigger, /** @type {Kind} */ (name))) tell(begun(trigger, /** @type {Kind} */ (name)));
     }} />${title}</label>`)}</span>
-    <${Fields} key=${kind} trigger=${trigger} change=${(/** @type {any} */ next) => change(narrowed(next, trigger))} />
+    <${Fields} key=${kind} trigger=${trigger} change=${tell} />
     ${children}</fieldset>`;
 }
 

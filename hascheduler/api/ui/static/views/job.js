@@ -7,7 +7,6 @@ import { Action, Empty, Failure, Hidden, JobLink, Labels, Link, Menu, ScheduleLi
 import { place, to } from "../router.js";
 import { ENDED, JobActions, jobName } from "./jobs.js";
 
-/** @typedef {Wire.JobResponse} Job */
 /** @typedef {Partial<Wire.AttemptResponse> & {number: number, state: string}} Try */
 const CHECKED_MS = 5_000;
 
@@ -23,13 +22,13 @@ export default function JobView() {
     ${loaded(asked, (job) => html`<${Shown} job=${job} why=${why.data} /><${Failure} error=${why.error} />`)}`;
 }
 
-/** @param {{job: Job}} props */
+/** @param {{job: Wire.JobResponse}} props */
 const JobMenu = ({ job }) => html`<${Menu} name="More actions">
   <${Action} label="Copy the id" act=${() => copy(job.id)} said="The id is copied." />
   <${Action} label="Copy as a command" act=${() => copy(`hascheduler job get '${job.id}'`)} said="The command is copied." />
   ${job.batch && html`<${Link} to="jobs" query=${{ batch: job.batch }}>Its batch<//>`}<//>`;
 
-/** @param {{job: Job, why: Wire.WhyResponse | null}} props */
+/** @param {{job: Wire.JobResponse, why: Wire.WhyResponse | null}} props */
 function Shown({ job, why }) {
   const tries = triesOf(job);
   return html`<section class="verdict"><p aria-live="polite"><${Sentence} job=${job} why=${why} /></p>
@@ -46,7 +45,7 @@ function Shown({ job, why }) {
     </div></div>`;
 }
 
-/** Those that are over, and the one that is dispatched or runs. @param {Job} job @returns {Try[]} */
+/** Those that are over, and the one that is dispatched or runs. @param {Wire.JobResponse} job @returns {Try[]} */
 function triesOf(job) {
   const over = job.attempts.map((each) => ({ ...each, state: each.outcome }));
   if (job.state !== "dispatched" && job.state !== "running") return over;
@@ -59,7 +58,7 @@ const firstLine = (error, most) => plain((error || "").split("\n")[0], most);
 /** A sentence of the API, with the ids of jobs as links. @param {{text: string}} props */
 const Linked = ({ text }) => text.split(/'((?:job|fire|backfill|trigger):[^']+)'/).map((part, place) => (place % 2 ? html`<${JobLink} id=${part} />` : plain(part, 400)));
 
-/** What happens to the job, and why. @param {{job: Job, why: Wire.WhyResponse | null}} props */
+/** What happens to the job, and why. @param {{job: Wire.JobResponse, why: Wire.WhyResponse | null}} props */
 function Sentence({ job, why }) {
   const waited = span(now.value - Date.parse(job.submitted_at));
   const whole = job.finished_at ? span(Date.parse(job.finished_at) - Date.parse(job.submitted_at)) : "";
@@ -86,7 +85,7 @@ function Sentence({ job, why }) {
 
 const STEPS_SHOWN = 3;
 
-/** From the submission over each try to the end. @param {{job: Job, tries: Try[]}} props */
+/** From the submission over each try to the end. @param {{job: Wire.JobResponse, tries: Try[]}} props */
 function Path({ job, tries }) {
   /** @param {Try} each */
   const step = (each) => {
@@ -116,7 +115,7 @@ const CONDITIONS = {
   rate_limit: "Rate of its definition", tenant: "Limit of its tenant", conflict: "Its target is free", key: "Limit of its key", serial: "Earlier job of its schedule", unschedulable: "A processor that can run it", no_slot: "A free slot",
 };
 
-/** All that must hold before the job runs: what does not, then what does. @param {{job: Job, why: Wire.WhyResponse}} props */
+/** All that must hold before the job runs: what does not, then what does. @param {{job: Wire.JobResponse, why: Wire.WhyResponse}} props */
 function Conditions({ job, why }) {
   const { blocks, standing } = why;
   if (!why.seen) return null;
@@ -130,16 +129,16 @@ function Conditions({ job, why }) {
     [true, "unschedulable", "one is alive"],
     [!rules.has("unschedulable"), "no_slot", "one is free"],
   ];
-  /** @type {{name: string, met: boolean, now: any, needs?: any}[]} */
+  /** @type {{title: string, met: boolean, now: any, needs?: any}[]} */
   const rows = [
-    ...blocks.map((block) => ({ name: CONDITIONS[block.rule] || block.rule, met: false,
+    ...blocks.map((block) => ({ title: CONDITIONS[block.rule] || block.rule, met: false,
       now: html`<${Linked} text=${block.because} />`,
       needs: html`${plain(block.unblocked_by, 160)}${block.until ? html`, <${When} at=${block.until} />` : ""}` })),
-    ...(standing ? [{ name: "Its turn", met: !standing.ahead, now: standing.ahead ? html`${standing.exact ? "" : "at least "}${counted(standing.ahead, "job is", "jobs are")} before it: <${JobLink} id=${standing.first} />` : "it goes next", needs: standing.deciding && `compared by ${standing.deciding.replaceAll("_", " ")}` }] : []),
-    ...known.filter(([applies, rule]) => applies && !rules.has(rule)).map(([, rule, now]) => ({ name: CONDITIONS[rule], met: true, now })),
+    ...(standing ? [{ title: "Its turn", met: !standing.ahead, now: standing.ahead ? html`${standing.exact ? "" : "at least "}${counted(standing.ahead, "job is", "jobs are")} before it: <${JobLink} id=${standing.first} />` : "it goes next", needs: standing.deciding && `compared by ${standing.deciding.replaceAll("_", " ")}` }] : []),
+    ...known.filter(([applies, rule]) => applies && !rules.has(rule)).map(([, rule, now]) => ({ title: CONDITIONS[rule], met: true, now })),
   ];
   return html`<section class="sec"><h2>Why it waits</h2>${table({ label: "Why it waits", items: rows, columns: [
-      { head: "Condition", row: true, show: (each) => (each.met ? each.name : html`<b>${each.name}</b>`) },
+      { head: "Condition", row: true, show: (each) => (each.met ? each.title : html`<b>${each.title}</b>`) },
       { head: "Met", cell: "end", show: (each) => html`<${State} state=${each.met ? "good" : "pending"} word=${each.met ? "met" : html`<b>not yet</b>`} />` },
       { head: "Now", cell: "full", show: (each) => each.now },
       { head: "Needs", cell: "q full", show: (each) => each.needs },
@@ -151,7 +150,7 @@ function Conditions({ job, why }) {
     ] })}</details>`}</section>`;
 }
 
-/** Each try on one axis: thin while it waits, thick while it runs. @param {{job: Job, tries: Try[]}} props */
+/** Each try on one axis: thin while it waits, thick while it runs. @param {{job: Wire.JobResponse, tries: Try[]}} props */
 function Tries({ job, tries }) {
   const begin = Date.parse(job.submitted_at);
   const end = job.finished_at ? Date.parse(job.finished_at) : Math.max(now.value, begin + 1);
@@ -181,7 +180,7 @@ function Tries({ job, tries }) {
       <pre tabindex="0">${each.traceback ? plain(each.traceback, 20_000) : html`<span class="bad">${plain(each.error, 20_000)}</span>`}</pre></details>`)}`;
 }
 
-/** @param {{job: Job}} props */
+/** @param {{job: Wire.JobResponse}} props */
 function Facts({ job }) {
   return factList([
     ["Definition", html`<${Link} to="jobs" query=${{ definition: job.definition }}>${plain(job.definition, 80)}<//>`],
@@ -213,7 +212,7 @@ const NODE = { width: 150, height: 46, text: 18 };
 
 /** Jobs by id, read again every few seconds; null for one that is gone. @param {string[]} ids */
 function useJobs(ids) {
-  const [found, setFound] = useState(/** @type {Record<string, Job | null>} */ ({}));
+  const [found, setFound] = useState(/** @type {Record<string, Wire.JobResponse | null>} */ ({}));
   useEffect(() => {
     const stop = new AbortController();
     for (const id of ids) {
@@ -227,7 +226,7 @@ function useJobs(ids) {
   return found;
 }
 
-/** The jobs that this one depends on, and those of its batch that depend on it: as a picture, and on a narrow screen as a list. @param {{job: Job}} props */
+/** The jobs that this one depends on, and those of its batch that depend on it: as a picture, and on a narrow screen as a list. @param {{job: Wire.JobResponse}} props */
 function Graph({ job }) {
   const batch = useData(job.batch ? "/v1/jobs" : null, { batch: job.batch, limit: 100 }, { everyMs: CHECKED_MS });
   const before = job.depends_on.slice(0, NODES_SHOWN);

@@ -9,7 +9,6 @@ import { JsonField, readJson } from "../parts/edit.js";
 import { Find, filters } from "../parts/filters.js";
 import { go, place, to } from "../router.js";
 
-/** @typedef {Wire.JobSummary} Job */
 /** The tabs: each state in the words of people. @type {[string, Wire.JobState][]} */
 const TABS = [["Waiting", "pending"], ["Dispatched", "dispatched"], ["Running", "running"], ["Failed", "failed"], ["Succeeded", "succeeded"], ["Cancelled", "cancelled"]];
 export const ENDED = new Set(["succeeded", "failed", "cancelled"]);
@@ -43,7 +42,7 @@ export default function Jobs() {
       ${loaded(asked, (page) => html`<${Rows} page=${page} ...${given} />`)}</section>`;
 }
 
-/** What people call a job: its target if it has one, else the schedule and its time, else the definition. @param {Job} job */
+/** What people call a job: its target if it has one, else the schedule and its time, else the definition. @param {Wire.JobSummary} job */
 export function jobName(job) {
   if (job.target !== job.id && !(job.schedule && job.target === job.schedule)) return job.target;
   return job.schedule && job.nominal_at ? `${job.schedule}, ${shortTime(job.nominal_at)}` : job.definition;
@@ -73,7 +72,7 @@ function Rows({ page, filter, counts, total, reload }) {
 }
 
 /** Only what can do something for a selected job.
- * @param {{filter: Record<string, any>, counts: Wire.JobCountsResponse | null, selection: import("../parts/bulk.js").Selection, reload: () => void, jobs: Job[]}} props */
+ * @param {{filter: Record<string, any>, counts: Wire.JobCountsResponse | null, selection: import("../parts/bulk.js").Selection, reload: () => void, jobs: Wire.JobSummary[]}} props */
 function BulkActs({ filter, counts, selection, reload, jobs }) {
   /** How many of all that match, or of the selected rows, are in a state. @param {Wire.JobState} state */
   const count = (state) => (selection.all ? (filter.state && filter.state !== state ? 0 : counts?.[state]) : jobs.filter((job) => selection.has(job.id) && job.state === state).length);
@@ -86,7 +85,7 @@ function BulkActs({ filter, counts, selection, reload, jobs }) {
     ${!selection.all && !has("pending", "dispatched", "running", "failed", "cancelled") && html`<span class="q">Jobs that succeeded can't be retried or cancelled.</span>`}`;
 }
 
-/** @param {{job: Job}} props */
+/** @param {{job: Wire.JobSummary}} props */
 function JobState({ job }) {
   const tries = job.tries > 1 || job.state === "failed" ? `after ${counted(job.tries, "try", "tries")}` : "";
   return html`<${State} state=${job.state} /> <span class="q n">${job.cancel_requested_at && !ENDED.has(job.state) ? "asked to stop" : tries}</span>
@@ -94,13 +93,13 @@ function JobState({ job }) {
     ${job.error ? html`<small><bdi>${plain(job.error.split("\n")[0], 160)}</bdi></small>` : job.progress && html`<small>${job.progress.percent === null ? "" : `${Math.round(job.progress.percent)} % `}<bdi>${plain(job.progress.text, 120)}</bdi></small>`}`;
 }
 
-/** @param {Job} job */
+/** @param {Wire.JobSummary} job */
 function took(job) {
   if (!job.started_at) return "–";
   return span(Math.max(0, (job.finished_at ? Date.parse(job.finished_at) : now.value) - Date.parse(job.started_at)));
 }
 
-/** What can be done with one job, as entries of a menu or as buttons. @param {{job: Job, reload: () => void}} props */
+/** What can be done with one job, as entries of a menu or as buttons. @param {{job: Wire.JobSummary, reload: () => void}} props */
 export function JobActions({ job, reload }) {
   const path = `/v1/jobs/${segment(job.id)}`;
   return html`${may("operate") && (job.state === "failed" || job.state === "cancelled") && html`<${Action} label="Retry…" act=${(/** @type {FormData} */ form) => post(`${path}/retry`, { with_dependents: form.get("with_dependents") === "on" })} done=${reload} said="The job waits to run again."
@@ -111,7 +110,7 @@ export function JobActions({ job, reload }) {
       question=${html`<p>${job.state === "pending" ? "The job is waiting, and will not run." : "A processor has the job. It is asked to stop; if it finishes first, its result counts."}</p>`} />`}`;
 }
 
-/** @param {{job: Job, reload: () => void}} props */
+/** @param {{job: Wire.JobSummary, reload: () => void}} props */
 const JobMenu = ({ job, reload }) => html`<${Menu} name=${`Actions for ${jobName(job)}`}><${JobActions} job=${job} reload=${reload} />
   <${Link} to="job" query=${{ id: job.id }}>Its tries<//>
   <${Link} to="jobs" query=${{ definition: job.definition }}>All of ${plain(job.definition, 40)}<//>

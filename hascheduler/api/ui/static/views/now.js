@@ -2,14 +2,13 @@
 import { html, useState } from "../html.js";
 import { may, ofAll, post, segment } from "../api.js";
 import { health, hour, nameOf, now, picture, replicaNow, staleSince, useData } from "../data.js";
-import { counted, left, number, plain, seconds, shortTime, span } from "../format.js";
+import { HOUR_MS, counted, left, number, plain, seconds, shortTime, span } from "../format.js";
 import { Action, Empty, Failure, Field, Link, Menu, Moment, ScheduleLink, State, When, loaded, table } from "../parts/basic.js";
 import { Plot, Slots, perMinute } from "../parts/charts.js";
 import { to } from "../router.js";
 
 const NEXT_SHOWN = 8;
 const LATELY_SHOWN = 6;
-const HOUR_MS = 3_600_000;
 /** @type {Record<string, string>} */
 const CAUSES = {
   first: "the first leader",

@@ -20,7 +20,6 @@ const RECENT_MS = 10_000;
 /** When times that are undecided will be. @type {Record<string, string>} */
 const UNDECIDED = { paused: "decided on resume", excluded: "decided when the window ends" };
 
-/** @typedef {Wire.ScheduleResponse} Schedule */
 
 export default function View() {
   const name = place.value.query.get("name") || "";
@@ -33,7 +32,7 @@ export default function View() {
     ${loaded(asked, (schedule) => html`<${Shown} key=${name} schedule=${schedule} />`)}`;
 }
 
-/** @param {{schedule: Schedule}} props */
+/** @param {{schedule: Wire.ScheduleResponse}} props */
 function Shown({ schedule }) {
   const asked = useData("/v1/schedules:recent", { name: schedule.name }, { everyMs: RECENT_MS });
   const recent = asked.data?.items[0];
@@ -50,7 +49,7 @@ function Shown({ schedule }) {
     </div></div>`;
 }
 
-/** How it is, in one sentence. @param {{schedule: Schedule, error: string | null | undefined}} props */
+/** How it is, in one sentence. @param {{schedule: Wire.ScheduleResponse, error: string | null | undefined}} props */
 function Verdicts({ schedule, error }) {
   const { failures_in_a_row: failures, paused_because: because } = schedule;
   const state = failures > 0 ? "failing" : scheduleState(schedule);
@@ -62,7 +61,7 @@ function Verdicts({ schedule, error }) {
     ${schedule.warnings.map((warning) => html`<p><span class="s tri warn wrap">${plain(warning, 400)}</span></p>`)}</div>`;
 }
 
-/** @param {{schedule: Schedule}} props */
+/** @param {{schedule: Wire.ScheduleResponse}} props */
 function Facts({ schedule }) {
   const zone = zonesOf(schedule.trigger)[0];
   const { misfire } = schedule;
@@ -81,7 +80,7 @@ function Facts({ schedule }) {
   ]);
 }
 
-/** Reloaded when the schedule is edited or one of its times is decided. @param {{schedule: Schedule}} props */
+/** Reloaded when the schedule is edited or one of its times is decided. @param {{schedule: Wire.ScheduleResponse}} props */
 function Preview({ schedule }) {
   const [count, setCount] = useState(FIRES);
   const asked = useData(`/v1/schedules/${segment(schedule.name)}/preview`, { count }, { everyMs: 0 });
@@ -92,7 +91,7 @@ function Preview({ schedule }) {
     ${preview.fires.length === FIRES && count === FIRES && html`<button type="button" onClick=${() => setCount(FIRES_MORE)}>Show ${FIRES_MORE}</button>`}`);
 }
 
-/** @param {{schedule: Schedule}} props */
+/** @param {{schedule: Wire.ScheduleResponse}} props */
 function Ledger({ schedule }) {
   const verdict = place.value.query.get("verdict") || "";
   const asked = useData(`/v1/schedules/${segment(schedule.name)}/verdicts`, { verdict, after: place.value.query.get("after"), limit: LEDGER_PAGE });
@@ -116,7 +115,7 @@ function Ledger({ schedule }) {
     })}<${Pages} page=${page} />`)}</section>`;
 }
 
-/** @param {{schedule: Schedule}} props */
+/** @param {{schedule: Wire.ScheduleResponse}} props */
 function Jobs({ schedule }) {
   /** @type {(Wire.TemplateResponse & Partial<Wire.GraphJobResponse>)[]} */
   const jobs = schedule.jobs || [schedule.job];
@@ -129,7 +128,7 @@ function Jobs({ schedule }) {
     <${Hidden} title=${schedule.jobs ? "Payloads" : "Payload"} value=${schedule.jobs ? Object.fromEntries(schedule.jobs.map((job) => [job.ref, job.payload])) : schedule.job.payload} />`;
 }
 
-/** A page of the audit log, the newest first. @param {{schedule: Schedule}} props */
+/** A page of the audit log, the newest first. @param {{schedule: Wire.ScheduleResponse}} props */
 function History({ schedule }) {
   const path = `/v1/schedules/${segment(schedule.name)}`;
   const [after, goOn] = useState("");

@@ -35,8 +35,6 @@ const TABS = [
   ["Ended", "ended", "ended", { state: "ended" }],
 ];
 
-/** @typedef {Wire.ScheduleResponse} Schedule */
-/** @typedef {Wire.RecentSchedule} Recent */
 
 export default function Schedules() {
   const { query } = place.value;
@@ -89,27 +87,27 @@ function Rows({ page, sort, total, filter, reload }) {
     <${Pages} page=${page} total=${total} />${items.length > 0 && html`<${StripLegend} />`}</section>`;
 }
 
-/** Its tenant and owner, and other labels as links that filter. @param {{schedule: Schedule}} props */
+/** Its tenant and owner, and other labels as links that filter. @param {{schedule: Wire.ScheduleResponse}} props */
 function Whose({ schedule }) {
   const { owner, ...labels } = schedule.labels;
   const words = [ofAll.value && schedule.job.tenant, owner].filter(Boolean).map((each) => plain(each, 60)).join(" · ");
   return html`<small>${words}${Object.entries(labels).slice(0, 2).map(([key, value], place) => html`${(words || place > 0) && " · "}<button type="button" class="bare" onClick=${() => setQuery({ label: `${key}=${value}` })}><bdi>${plain(`${key}=${value}`, 40)}</bdi></button>`)}</small>`;
 }
 
-/** The next fire: how far off, and below it when, by the reader's clock. @param {{schedule: Schedule}} props */
+/** The next fire: how far off, and below it when, by the reader's clock. @param {{schedule: Wire.ScheduleResponse}} props */
 function Next({ schedule }) {
   if (schedule.paused) return html`paused<small>since ${shortTime(schedule.paused_at || "")}</small>`;
   if (!schedule.next_at) return html`–<small>ended</small>`;
   return html`${left(schedule.next_at, replicaNow.value)}<small>${shortTime(schedule.next_at)}</small>`;
 }
 
-/** @param {{schedule: Schedule, recent: Recent | undefined}} props */
+/** @param {{schedule: Wire.ScheduleResponse, recent: Wire.RecentSchedule | undefined}} props */
 function Last({ schedule, recent }) {
   if (!recent?.times.length) return html`<small>${recent ? "has not fired yet" : "…"}</small>`;
   return html`<${Strip} times=${recent.times.map((time) => ({ outcome: time.outcome, late: isLate(schedule, time) }))} />`;
 }
 
-/** The one thing to know first, and below it why; nothing for what is well. @param {{schedule: Schedule, recent: Recent | undefined}} props */
+/** The one thing to know first, and below it why; nothing for what is well. @param {{schedule: Wire.ScheduleResponse, recent: Wire.RecentSchedule | undefined}} props */
 function Trouble({ schedule, recent }) {
   const times = recent?.times || [];
   const failed = times.filter(({ outcome }) => outcome === "failed").length;

@@ -1,7 +1,7 @@
 // Timeline: what fired and what is to come, a day each on one axis, and whether there are slots for it.
 import { html } from "../html.js";
 import { useData } from "../data.js";
-import { clock, counted, number, plain, shortTime, span } from "../format.js";
+import { HOUR_MS, clock, counted, number, plain, shortTime, span } from "../format.js";
 import { Pages, ScheduleLink, State, loaded, table } from "../parts/basic.js";
 import { Glyph, StripLegend } from "../parts/charts.js";
 import { Find } from "../parts/filters.js";
@@ -9,7 +9,6 @@ import { place, to } from "../router.js";
 
 const PAGE = 25;
 const EVERY_MS = 15_000;
-const HOUR_MS = 3_600_000;
 const GRID_MS = 6 * HOUR_MS;
 const BAR_MS = HOUR_MS / 2;
 const PLOT = 150;
@@ -18,8 +17,6 @@ const NAMED_MAX = 3;
 const NEAR = 4;
 const CLOSE = 1.2;
 
-/** @typedef {Wire.TimelineResponse} Page */
-/** @typedef {Wire.ScheduleTimeline} Row */
 /** A time in which more slots are wanted than there are. @typedef {{definition: string | null, slots: number, wanted: number, from: number, to: number}} Excess */
 /** From `page.from_ms` to `page.to_ms` in per cent. @typedef {(at: number) => number} Scale */
 
@@ -29,7 +26,7 @@ export default function Timeline() {
   return loaded(asked, (page) => html`<${Shown} page=${page} />`);
 }
 
-/** @param {{page: Page}} props */
+/** @param {{page: Wire.TimelineResponse}} props */
 function Shown({ page }) {
   const x = (/** @type {number} */ at) => (100 * (at - page.from_ms)) / (page.to_ms - page.from_ms);
   const excesses = excessesOf(page.load);
@@ -42,7 +39,7 @@ function Shown({ page }) {
       <${Rows} page=${page} x=${x} /><${Pages} page=${page} /></section>`;
 }
 
-/** @param {Page["load"]} load @returns {Excess[]} all jobs first, then by time */
+/** @param {Wire.TimelineResponse["load"]} load @returns {Excess[]} all jobs first, then by time */
 function excessesOf(load) {
   /** @type {Excess[]} */
   const found = [];
@@ -58,7 +55,7 @@ function excessesOf(load) {
   return found.sort((one, other) => Number(one.definition !== null) - Number(other.definition !== null) || one.from - other.from);
 }
 
-/** The verdict on the next day. @param {{page: Page, excesses: Excess[]}} props */
+/** The verdict on the next day. @param {{page: Wire.TimelineResponse, excesses: Excess[]}} props */
 function Outlook({ page, excesses }) {
   const { load } = page;
   const all = load.items[0];
@@ -79,9 +76,9 @@ function Outlook({ page, excesses }) {
     <p>${when} jobs will wait. ${worst.definition === null && html`<${Causes} page=${page} excess=${worst} />`}${others.slice(0, NAMED_MAX).map((each) => html` ${shortTime(each.from)} to ${clock(each.to)}: ${number(each.wanted)} of ${counted(each.slots, "slot")}${each.definition === null ? "" : html` for <bdi>${plain(each.definition, 60)}</bdi>`}.`)}${others.length > NAMED_MAX ? ` And ${counted(others.length - NAMED_MAX, "more time", "more times")}.` : ""}${leftOut}</p></div>`;
 }
 
-/** The schedules of this page that want most then. @param {{page: Page, excess: Excess}} props */
+/** The schedules of this page that want most then. @param {{page: Wire.TimelineResponse, excess: Excess}} props */
 function Causes({ page, excess }) {
-  const share = (/** @type {Row} */ row) => {
+  const share = (/** @type {Wire.ScheduleTimeline} */ row) => {
     const fires = row.ahead_ms.length ? row.ahead_ms.filter((at) => at < excess.to && at + row.expected_ms > excess.from).length : (row.ahead_count * (excess.to - excess.from)) / (24 * HOUR_MS);
     return (fires * row.expected_ms) / Math.max(excess.to - excess.from, row.expected_ms);
   };
@@ -90,7 +87,7 @@ function Causes({ page, excess }) {
   return html`Most of it${page.next ? ", on this page" : ""}: ${most.slice(0, NAMED_MAX).map(({ name }, row) => html`${row ? ", " : ""}<${ScheduleLink} name=${name} />`)}${most.length > NAMED_MAX ? ` and ${number(most.length - NAMED_MAX)} more` : ""}.`;
 }
 
-/** The lines of the axis and their labels. @param {{page: Page, x: Scale, y: number, height: number}} props  `y`: of the labels, 0 for none */
+/** The lines of the axis and their labels. @param {{page: Wire.TimelineResponse, x: Scale, y: number, height: number}} props  `y`: of the labels, 0 for none */
 function Grid({ page, x, y, height }) {
   const now = Date.parse(page.now);
   const offset = new Date(now).getTimezoneOffset() * 60_000;
@@ -116,7 +113,7 @@ function bars(values, from, everyMs) {
   return [...found];
 }
 
-/** @param {{page: Page, x: Scale, excesses: Excess[]}} props */
+/** @param {{page: Wire.TimelineResponse, x: Scale, excesses: Excess[]}} props */
 function Load({ page, x, excesses }) {
   const { load } = page;
   const all = load.items[0];
@@ -141,9 +138,9 @@ function Load({ page, x, excesses }) {
     <line class="nowl" x1=${`${x(now)}%`} x2=${`${x(now)}%`} y1="-4" y2=${PLOT} /><text class="lab" x=${`${x(now)}%`} y=${PLOT + 16} text-anchor="middle">now</text></svg>`;
 }
 
-/** @param {{page: Page, x: Scale}} props */
+/** @param {{page: Wire.TimelineResponse, x: Scale}} props */
 function Rows({ page, x }) {
-  const rank = (/** @type {Row} */ row) => {
+  const rank = (/** @type {Wire.ScheduleTimeline} */ row) => {
     const { failed, missed, late } = countsOf(row);
     return failed || missed || row.note ? 0 : late ? 1 : row.paused ? 3 : 2;
   };
@@ -156,7 +153,7 @@ function Rows({ page, x }) {
   ] })}</div>${items.length > 0 && html`<${StripLegend} outcomes=${["fired", "late", "failed or missed", "skipped", "to come"]} />`}`;
 }
 
-/** How many fires of a row came to what. @param {Row} row */
+/** How many fires of a row came to what. @param {Wire.ScheduleTimeline} row */
 function countsOf(row) {
   const sum = (/** @type {number} */ place) => row.fired.reduce((total, bucket) => total + (bucket[place] || 0), 0);
   /** @type {Record<string, number>} */
@@ -166,7 +163,7 @@ function countsOf(row) {
   return { fired: sum(1), late: sum(2), failed: sum(3), missed: missed + unstorable, rest };
 }
 
-/** @param {{row: Row}} props */
+/** @param {{row: Wire.ScheduleTimeline}} props */
 function Numbers({ row }) {
   const { fired, late, failed, missed, rest } = countsOf(row);
   const trouble = [
@@ -192,7 +189,7 @@ function groups(places) {
   return found;
 }
 
-/** The buckets of the past of a row that have a fire of each kind. @param {Row} row @param {Page} page */
+/** The buckets of the past of a row that have a fire of each kind. @param {Wire.ScheduleTimeline} row @param {Wire.TimelineResponse} page */
 function kindsOf(row, page) {
   const kinds = { ok: new Set(), off: new Set(), late: new Set(), bad: new Set() };
   for (const [bucket, fired, late = 0, failed = 0] of row.fired) {
@@ -210,7 +207,7 @@ function kindsOf(row, page) {
 
 const BANDS = /** @type {Record<string, string>} */ ({ ok: "k-ok", off: "k-o", late: "k-late", bad: "k-x" });
 
-/** @param {{row: Row, page: Page, x: Scale}} props */
+/** @param {{row: Wire.ScheduleTimeline, page: Wire.TimelineResponse, x: Scale}} props */
 function Line({ row, page, x }) {
   const now = Date.parse(page.now);
   const { fired, late, failed, missed } = countsOf(row);
