@@ -21,13 +21,13 @@ Found = TypeVar("Found")
 
 _POLL_EVERY_S = 0.05
 _LIMIT_S = 60
-_TEXTS = """
-return [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility())
-  .map((each) => each.innerText.trim().replace(/\\s+/g, " "));
+_SHOWN = """
+const shown = (each) => (each.innerText ?? each.textContent).trim().replace(/\\s+/g, " ");
+const all = [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility());
 """
-_LABELLED = """
-return [...document.querySelectorAll(arguments[0])].find((each) => each.checkVisibility() && !each.disabled
-  && [each.innerText.trim().replace(/\\s+/g, " "), each.getAttribute("aria-label")].includes(arguments[1]));
+_TEXTS = f"{_SHOWN} return all.map(shown);"
+_LABELLED = f"""{_SHOWN}
+return all.find((each) => !each.disabled && [shown(each), each.getAttribute("aria-label")].includes(arguments[1]));
 """
 _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _WATCH = """

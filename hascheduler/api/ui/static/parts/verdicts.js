@@ -9,7 +9,7 @@ import { JobLink, State, When } from "./basic.js";
 const MEANINGS = {
   fired: "a job was made",
   skipped: "an earlier job of the schedule had not ended",
-  missed: "no replica decided it within the schedule's grace (misfire.grace)",
+  missed: "it was decided later than the schedule's grace (misfire.grace): no replica led, or the leader was late",
   coalesced: "it was late; a later fire covers it",
   paused: "the schedule was paused at this time",
   excluded: "it is in an exclusion window, or on a day that the schedule's calendars exclude",
