@@ -1,5 +1,5 @@
 // Requests to the public API, `/v1/…`, with the cookie of the session, and who that is. Integers stay exact.
-import { computed, signal } from "./vendor/signals.js";
+import { computed, signal } from "./html.js";
 
 /** A refusal, in the API's words. */
 export class Problem extends Error {

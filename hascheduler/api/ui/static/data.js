@@ -1,8 +1,7 @@
 // What the page shows: a picture of the cluster, once a second, with one hour of history, and answers of the API.
 // One tab of a browser holds the stream and passes pictures to the others, because a browser opens few connections to one
 // host. If it can't, each tab has its own stream.
-import { useEffect, useState } from "./vendor/hooks.js";
-import { computed, signal } from "./vendor/signals.js";
+import { computed, signal, useEffect, useState } from "./html.js";
 import { get, parse, queryText, request, sessionEnded, stringify } from "./api.js";
 
 const STREAM = "/v1/cluster/live";

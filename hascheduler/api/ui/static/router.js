@@ -1,5 +1,5 @@
 // The view and its filters are the address: `/ui/<view>?…`. Views write filters through `setQuery`.
-import { signal } from "./vendor/signals.js";
+import { signal } from "./html.js";
 import { queryText } from "./api.js";
 
 const PAGE = "/ui";

@@ -44,7 +44,7 @@ export function Menu({ name, label, up, quiet, only = "", children }) {
 }
 
 /** Close the menus that `inside` is not in. @param {Element | null} inside */
-export function closeMenus(inside) {
+function closeMenus(inside) {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!inside || !menu.contains(inside)) /** @type {HTMLDetailsElement} */ (menu).open = false;
   }
