@@ -105,19 +105,15 @@ export const may = (power) => Boolean(session.value?.may.includes(power));
 export const ofAll = computed(() => session.value?.tenant === "*");
 
 export async function askWho() {
-  try {
-    session.value = await get("/ui/session");
-    sessionEnded.value = false;
-  } catch (error) {
-    if (!(error instanceof Problem) || error.status !== 401) throw error;
-    session.value = null;
-  }
+  session.value = await get("/ui/session").catch((error) => {
+    if (error.status !== 401) throw error;
+    return null;
+  });
 }
 
 /** @param {string} token */
 export async function logIn(token) {
-  const answer = await request("POST", "/ui/session", { body: { token } });
-  session.value = answer.data;
+  session.value = await post("/ui/session", { token });
   sessionEnded.value = false;
 }
 

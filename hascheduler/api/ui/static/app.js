@@ -126,17 +126,13 @@ function App() {
   return html`<${Side} /><main id="main" tabindex="-1"><${Freshness} /><${Notice} /><${View} /></main>`;
 }
 
-/** Retry until a replica answers. */
+/** Ask until a replica answers. */
 async function start() {
-  for (;;) {
-    try {
-      await askWho();
-      failed.value = null;
-      return;
-    } catch (error) {
+  while (session.value === undefined) {
+    await askWho().catch((error) => {
       failed.value = error;
-    }
-    await new Promise((done) => setTimeout(done, 1_000));
+      return new Promise((done) => setTimeout(done, 1_000));
+    });
   }
 }
 
