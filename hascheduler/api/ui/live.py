@@ -9,12 +9,9 @@
     event: history        at the beginning, and whenever it has a new point: at most the last hour, oldest first
     data: {"every_ms": 30000, "until": …, "series": {"pending": […], …}}
 
-Each picture is complete, so a client that reconnects, to this replica or to another, needs no earlier one. The picture
-is made from the mirror, once a second for all its followers (once for each tenant whose tokens follow). The replica
-always keeps the history of all tenants, from its own events; that of one tenant is kept only while it is followed. No
-page costs a cursor.
-
-A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
+The picture is made from the mirror, once a second for all its followers (once for each tenant whose tokens follow). The
+replica always keeps the history of all tenants, from its own events; that of one tenant is kept only while it is
+followed. No page costs a cursor. A stream also ends when the replica stops and when its token is revoked.
 """
 
 import asyncio

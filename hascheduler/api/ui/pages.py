@@ -19,6 +19,7 @@ from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import PurePath
 
 from fastapi import Response
 from starlette.requests import Request
@@ -29,19 +30,6 @@ from hascheduler.api.services import services_of
 
 ROOT = "/"
 PAGE = "/ui"
-VIEWS = (
-    "schedules",
-    "schedule",
-    "schedule-new",
-    "timeline",
-    "verdicts",
-    "jobs",
-    "job",
-    "lanes",
-)
-"""The views with an address of their own, ``/ui/<view>``. The query selects the object."""
-PAGES = frozenset({ROOT, PAGE, *(f"{PAGE}/{view}" for view in VIEWS)})
-"""Paths that other sites may link to."""
 _MEDIA_TYPES = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -50,10 +38,10 @@ _MEDIA_TYPES = {
 }
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-    " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types"
+    " base-uri 'none'; frame-ancestors 'none'"
 )
 SAFE = {
-    "Content-Security-Policy": _POLICY,
+    "Content-Security-Policy": f"{_POLICY}; form-action 'self'; require-trusted-types-for 'script'; trusted-types",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -90,6 +78,13 @@ def _read(folder: Traversable, prefix: str) -> Iterator[tuple[str, Asset]]:
             yield f"{prefix}{entry.name}", Asset(body, gzip.compress(body, mtime=0), _MEDIA_TYPES[ending])
 
 
+PAGES = frozenset(
+    {ROOT, PAGE}
+    | {f"{PAGE}/{path.stem.replace('_', '-')}" for path in map(PurePath, assets()) if path.parent.name == "views"}
+)
+"""Paths that other sites may link to. Each view has an address of its own, in which the query selects the object."""
+
+
 @cache
 def _digest() -> str:
     whole = hashlib.sha256()
@@ -101,12 +96,6 @@ def _digest() -> str:
 
 def asset_path(name: str) -> str:
     return f"{PAGE}/{_digest()}/{name}"
-
-
-@cache
-def open_paths() -> frozenset[str]:
-    """Return all paths of `routes`."""
-    return PAGES | {asset_path(name) for name in assets()}
 
 
 @cache
@@ -128,16 +117,22 @@ async def _root(request: Request) -> Response:
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": PAGE, "Cache-Control": "no-store"})
 
 
-async def _show_page(request: Request) -> Response:
-    return _answer(request, _page(), "no-cache")
+@cache
+def _served() -> Mapping[str, tuple[Asset, str]]:
+    """Return by path what is served without a token, and for how long browsers may keep it."""
+    return {
+        **dict.fromkeys(PAGES - {ROOT}, (_page(), "no-cache")),
+        **{asset_path(name): (asset, _FOR_GOOD) for name, asset in assets().items()},
+    }
 
 
-async def _show_asset(request: Request) -> Response:
-    name = request.scope["path"].removeprefix(f"{PAGE}/{_digest()}/")
-    return _answer(request, assets()[name], _FOR_GOOD)
+def open_paths() -> frozenset[str]:
+    """Return all paths of `routes`."""
+    return frozenset({ROOT, *_served()})
 
 
-def _answer(request: Request, asset: Asset, cache_control: str) -> Response:
+async def _show(request: Request) -> Response:
+    asset, cache_control = _served()[request.scope["path"]]
     headers = {**SAFE, "Cache-Control": cache_control, "Vary": "Accept-Encoding"}
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(asset.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=asset.media_type)
@@ -146,11 +141,7 @@ def _answer(request: Request, asset: Asset, cache_control: str) -> Response:
 
 def routes() -> list[Route]:
     """Return plain Starlette routes: only the page reads a view's query, so OpenAPI does not describe it."""
-    return [
-        Route(ROOT, _root, methods=["GET"]),
-        *(Route(path, _show_page, methods=["GET"]) for path in sorted(PAGES - {ROOT})),
-        *(Route(asset_path(name), _show_asset, methods=["GET"]) for name in assets()),
-    ]
+    return [Route(ROOT, _root, methods=["GET"]), *(Route(path, _show, methods=["GET"]) for path in _served())]
 
 
 DOCS_PATH = "/docs"
@@ -160,11 +151,7 @@ ASSETS = {
     "start.js": "text/javascript",
 }
 """The assets of the page, each at ``/docs/<name>``, and their media types."""
-_DOCS_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {**SAFE, "Content-Security-Policy": _DOCS_POLICY, "Cache-Control": "no-cache"}
+_HEADERS = {**SAFE, "Content-Security-Policy": f"{_POLICY}; form-action 'none'", "Cache-Control": "no-cache"}
 
 
 @cache
@@ -172,10 +159,12 @@ def _read_docs(name: str) -> bytes:
     return (files("hascheduler.api") / "swagger_ui" / name).read_bytes()
 
 
-async def _show(request: Request) -> Response:
+async def _show_docs(request: Request) -> Response:
     name = request.scope["path"].removeprefix(DOCS_PATH).lstrip("/") or "page.html"
     return Response(_read_docs(name), headers=_HEADERS, media_type=ASSETS.get(name, "text/html"))
 
 
 def docs_routes() -> list[Route]:
-    return [Route(path, _show, methods=["GET"]) for path in (DOCS_PATH, *(f"{DOCS_PATH}/{name}" for name in ASSETS))]
+    return [
+        Route(path, _show_docs, methods=["GET"]) for path in (DOCS_PATH, *(f"{DOCS_PATH}/{name}" for name in ASSETS))
+    ]

@@ -23,7 +23,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BeforeValidator, Field, model_validator
 
-from hascheduler import __version__
 from hascheduler.api.admission.logins import SESSIONS_MAX
 from hascheduler.api.middleware.audit import SESSION_PATH, Noted
 from hascheduler.api.middleware.auth import (
@@ -42,7 +41,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.model.token import SECRET_BYTES, SECRET_PREFIX, Power, digest_of, session_id
 from hascheduler.model.values.instants import LATEST_MS, WallMs
-from hascheduler.schema.forms import instant_text, wrong
+from hascheduler.schema.forms import wrong
 from hascheduler.schema.noun import AS_REQUEST, Part
 from hascheduler.schema.token import Token
 
@@ -80,12 +79,9 @@ class SessionResponse(WhoamiResponse):
     """The caller's identity at this replica, and the terms on which the page shows things."""
 
     session: bool = Field(description="Whether the caller shows a session")
-    expires_at: str | None = Field(description="When the session, or the token, ends; null: never")
     read_only: bool = Field(description="Whether the page changes nothing, whatever the token's role")
     payloads: Literal["on_request", "never"] = Field(description="Whether the page shows payloads and results")
     environment: str = Field(description="What people call this deployment; may be empty")
-    version: str = Field(description="The release of this replica")
-    replica: str = Field(description="The id of this replica")
 
 
 router = APIRouter(include_in_schema=False, route_class=_SmallJsonRoute)
@@ -177,10 +173,7 @@ def _described(caller: Caller, services: ApiServices) -> SessionResponse:
     return SessionResponse(
         **identity_of(caller, services),
         session=caller.is_session,
-        expires_at=None if caller.expires_at_ms is None else instant_text(caller.expires_at_ms),
         read_only=pages.read_only,
         payloads="on_request" if pages.shows_payloads else "never",
         environment=pages.environment,
-        version=__version__,
-        replica=services.view.cluster().replica_id,
     )

@@ -21,6 +21,14 @@ Found = TypeVar("Found")
 
 _POLL_EVERY_S = 0.05
 _LIMIT_S = 60
+_SHOWN = """
+const shown = (each) => (each.innerText ?? each.textContent).trim().replace(/\\s+/g, " ");
+const all = [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility());
+"""
+_TEXTS = f"{_SHOWN} return all.map(shown);"
+_LABELLED = f"""{_SHOWN}
+return all.find((each) => !each.disabled && [shown(each), each.getAttribute("aria-label")].includes(arguments[1]));
+"""
 _AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 _WATCH = """
 window.violations = [];
@@ -113,7 +121,12 @@ class Browser:
         return self._driver.execute_script(source, *arguments)
 
     def text(self, css: str = "body") -> str:
-        return " ".join(element.text for element in self.all(css))
+        return " ".join(self.texts(css))
+
+    def texts(self, css: str) -> list[str]:
+        """What each of those elements shows, in one line."""
+        found: list[str] = self.script(_TEXTS, css)
+        return found
 
     def all(self, css: str) -> list[WebElement]:
         return self._driver.find_elements(By.CSS_SELECTOR, css)
@@ -143,12 +156,10 @@ class Browser:
         """The control that shows or says that label; a second try where the page was drawn again in between."""
 
         def pressed() -> bool:
-            for element in self.all(css):
-                shown = element.text.strip(), element.get_attribute("aria-label")
-                if label in shown and element.is_displayed() and element.is_enabled():
-                    element.click()
-                    return True
-            return False
+            element: WebElement | None = self.script(_LABELLED, css, label)
+            if element is not None:
+                element.click()
+            return element is not None
 
         await self.until(lambda: _quietly(pressed), f"a control {label!r} to press")
 
@@ -215,8 +226,8 @@ class Browser:
         entries: list[dict[str, Any]] = self._driver.get_log(kind)  # type: ignore[no-untyped-call]  # selenium's
         return entries
 
-    async def inaccessible(self) -> list[str]:
-        """What axe-core finds wrong with the page as it is."""
+    async def inaccessible(self, *rules: str) -> list[str]:
+        """What axe-core finds wrong with the page as it is, by these rules or by all."""
         source = _AXE.read_text(encoding="utf-8")
 
         def judged() -> list[str]:
@@ -224,8 +235,10 @@ class Browser:
                 self.script(source)
             self._driver.set_script_timeout(_LIMIT_S)
             found = self._driver.execute_async_script(
-                "const done = arguments[0];"
-                " axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations))"
+                "const [rules, done] = arguments, runOnly = {type: 'rule', values: rules};"
+                " axe.run(document, {resultTypes: ['violations'], ...(rules.length ? {runOnly} : {})})"
+                ".then((found) => done(found.violations))",
+                rules,
             )
             return [
                 f"{each['id']} ({each['impact']}): {node['html'][:300]} {node.get('failureSummary', '')[:200]}"

@@ -39,9 +39,8 @@ async def test_the_page_survives_the_leader_shows_who_follows_and_calls_old_numb
 
 
 def _leads(browser: Browser, name: str) -> bool:
-    return any(
-        row.text.startswith(name) and "leads" in row.text for row in browser.all("table[aria-label=Replicas] tr")
-    )
+    rows = browser.texts("table[aria-label=Replicas] tr")
+    return any(row.startswith(name) and "leads" in row for row in rows)
 
 
 async def test_a_replica_that_stalls_is_named_and_called_slow_not_dead(processes: Processes, browser: Browser) -> None:

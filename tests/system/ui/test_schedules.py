@@ -11,7 +11,7 @@ BULK = "[role=region] button"
 
 def row(browser: Browser, name: str) -> str:
     """What the row of that name says."""
-    return next((one.text for one in browser.all("tbody tr") if one.text.startswith(name)), "")
+    return next((text for text in browser.texts("tbody tr") if text.startswith(name)), "")
 
 
 async def test_a_schedule_is_made_in_a_form_that_says_when_it_fires(scene: Scene, browser: Browser) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from hascheduler import __version__
 from hascheduler.api.admission.logins import BURST, EVERY_MS, SESSIONS_MAX, Logins
 from hascheduler.api.edge import Edge
 from hascheduler.api.middleware.auth import PageTerms
@@ -45,9 +44,8 @@ async def test_a_token_begins_a_session_and_the_answer_says_who_one_is(guarded: 
     assert answer.headers["cache-control"] == "no-store"
     assert answer.json() == {
         "name": "operator-1", "token": session["id"], "role": "operator", "tenant": "acme",
-        "may": ["read", "submit", "operate"], "session": True, "expires_at": "2030-01-01T12:00:00.000Z",
+        "may": ["read", "submit", "operate"], "session": True,
         "tokens_demanded": True, "read_only": False, "payloads": "on_request", "environment": "",
-        "version": __version__, "replica": "replica-1.aa",
     }  # fmt: skip
     assert session["id"].startswith("session-1-")
     assert {**session, "_id": "", "id": "", "session_of": ""} == {
@@ -114,7 +112,7 @@ async def test_where_no_tokens_are_demanded_there_is_nothing_to_log_in_to(app: E
     async with guarded.showing(None) as page:
         shown = (await page.get(PATH, headers={"Cookie": f"hascheduler_session=hsk_{'x' * 43}"})).json()
     assert (shown["name"], shown["role"], shown["token"], shown["session"]) == ("anonymous", "admin", None, False)
-    assert (shown["tokens_demanded"], shown["expires_at"]) == (False, None)
+    assert shown["tokens_demanded"] is False
     assert "work" in shown["may"]
     assert stored(world) == []
 

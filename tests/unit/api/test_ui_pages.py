@@ -188,7 +188,7 @@ _TRIGGERS: list[tuple[Any, str]] = [
     ({"type": "cron", "expression": "*/7 * * * *", "timezone": "UTC"}, "cron */7 * * * * in UTC"),
     (
         {"type": "interval", "every": "1m30s", "jitter": "10s", "max_fires": 3},
-        "every 1 min 30 s, up to 10 s later, at most 3 fires",
+        "every 1m30s, up to 10s later, at most 3 fires",
     ),
     (
         _SEVERAL,

@@ -1,5 +1,5 @@
-// Requests to the public API, `/v1/…`, with the cookie of the session. Integers stay exact.
-import { signal } from "./vendor/signals.js";
+// Requests to the public API, `/v1/…`, with the cookie of the session, and who that is. Integers stay exact.
+import { computed, signal } from "./html.js";
 
 /** A refusal, in the API's words. */
 export class Problem extends Error {
@@ -33,12 +33,8 @@ export function parse(text) {
 /** The reverse of `parse`.
  * @param {unknown} value @param {number} [indent] @returns {string} */
 export function stringify(value, indent) {
-  return JSON.stringify(
-    value,
-    // @ts-ignore  rawJSON is newer than the types
-    (_key, each) => (typeof each === "bigint" ? JSON.rawJSON(String(each)) : each),
-    indent,
-  );
+  // @ts-ignore  rawJSON is newer than the types
+  return JSON.stringify(value, (_key, each) => (typeof each === "bigint" ? JSON.rawJSON(String(each)) : each), indent);
 }
 
 /** The text of a query; a list becomes repeated parameters, and empty values are left out.
@@ -62,47 +58,36 @@ export const segment = (name) => encodeURIComponent(name).replaceAll("%3A", ":")
  * does not know the session yet (401 with Retry-After).
  * @param {string} method @param {string} path
  * @param {{query?: Record<string, any>, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal}} [options]
- * @returns {Promise<{data: any, etag: string | null, location: string | null, status: number}>}
+ * @returns {Promise<{data: any, etag: string | null}>}
  */
-export async function request(method, path, options = {}) {
+export async function request(method, path, { query, body, headers, signal } = {}) {
+  /** @type {RequestInit & {signal: AbortSignal}} */
   const init = {
     method,
-    headers: /** @type {Record<string, string>} */ ({ accept: "application/json", ...(options.headers || {}) }),
-    credentials: /** @type {RequestCredentials} */ ("same-origin"),
-    cache: /** @type {RequestCache} */ ("no-store"),
-    redirect: /** @type {RequestRedirect} */ ("error"),
-    signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS_MAX), ...(options.signal ? [options.signal] : [])]),
+    body: body === undefined ? undefined : stringify(body),
+    headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+    cache: "no-store",
+    redirect: "error",
+    signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS_MAX), ...(signal ? [signal] : [])]),
   };
-  if (options.body !== undefined) {
-    Object.assign(init, { body: stringify(options.body) });
-    if (!init.headers["content-type"]) init.headers["content-type"] = "application/json";
-  }
-  const url = path + queryText(options.query);
   let answer;
   for (let tries = 1; ; tries += 1) {
     const isLast = method !== "GET" || tries === 2;
     try {
-      answer = await fetch(url, init);
+      answer = await fetch(path + queryText(query), init);
       const isUnheardOf = answer.status === 401 && answer.headers.has("retry-after") && tries < UNHEARD_OF_TRIES;
       if (!isUnheardOf && (answer.status !== 503 || isLast)) break;
     } catch (error) {
-      if (isLast || init.signal.aborted) throw unreachable(error, options.signal);
+      if (signal?.aborted) throw error;
+      if (isLast || init.signal.aborted) throw new Problem(0, { detail: "No replica answers at this address. The page keeps trying." });
     }
     await new Promise((done) => setTimeout(done, SOON_MS));
   }
   const text = await answer.text();
   const data = text && /json/.test(answer.headers.get("content-type") || "") ? parse(text) : null;
-  if (answer.ok) {
-    return { data, etag: answer.headers.get("etag"), location: answer.headers.get("location"), status: answer.status };
-  }
+  if (answer.ok) return { data, etag: answer.headers.get("etag") };
   if (answer.status === 401 && path !== "/ui/session") sessionEnded.value = true;
   throw new Problem(answer.status, data || { title: text.slice(0, 200) });
-}
-
-/** @param {unknown} error @param {AbortSignal} [wanted] */
-function unreachable(error, wanted) {
-  if (wanted && wanted.aborted) return error;
-  return new Problem(0, { detail: "No replica answers at this address. The page keeps trying." });
 }
 
 /** @param {string} path @param {Record<string, any>} [query] @param {AbortSignal} [signal] @returns {Promise<any>} */
@@ -110,3 +95,29 @@ export const get = async (path, query, signal) => (await request("GET", path, { 
 
 /** @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] @returns {Promise<any>} */
 export const post = async (path, body, headers) => (await request("POST", path, { body, headers })).data;
+
+/** @typedef {Wire.WhoamiResponse & {session: boolean, read_only: boolean, payloads: "on_request" | "never", environment: string}} Session */
+/** Null without one; undefined until a replica has answered who uses the page. */
+export const session = signal(/** @type {Session | null | undefined} */ (undefined));
+
+/** True if this session's role has the power; the API enforces it in any case. @param {"read" | "submit" | "operate" | "administer" | "work"} power */
+export const may = (power) => Boolean(session.value?.may.includes(power));
+export const ofAll = computed(() => session.value?.tenant === "*");
+
+export async function askWho() {
+  session.value = await get("/ui/session").catch((error) => {
+    if (error.status !== 401) throw error;
+    return null;
+  });
+}
+
+/** @param {string} token */
+export async function logIn(token) {
+  session.value = await post("/ui/session", { token });
+  sessionEnded.value = false;
+}
+
+export async function logOut() {
+  await request("DELETE", "/ui/session");
+  session.value = null;
+}

@@ -1,54 +1,55 @@
 // The page: the session, its side bar, and the view that the address names.
 import { html, render, signal, useEffect } from "./html.js";
-import { sessionEnded } from "./api.js";
-import { number, plain, span } from "./format.js";
-import { cameAt, clock, follow, frozen, health, picture, replicaName, staleSince, unreachable } from "./live.js";
-import { Notice, forgetNotice } from "./parts/actions.js";
-import { Failure, Link, Menu, State } from "./parts/basic.js";
+import { askWho, logOut, session, sessionEnded } from "./api.js";
+import { cameAt, clock, follow, frozen, health, picture, replicaName, staleSince, unreachable } from "./data.js";
+import { number, plain, seconds } from "./format.js";
+import { Login } from "./login.js";
+import { Failure, Link, Menu, Notice, State, say } from "./parts/basic.js";
 import { place } from "./router.js";
-import { askWho, known, logOut, session } from "./session.js";
-import { Login } from "./views/login.js";
+import Job from "./views/job.js";
+import Jobs from "./views/jobs.js";
+import Lanes from "./views/lanes.js";
+import Now from "./views/now.js";
+import Schedule from "./views/schedule.js";
+import ScheduleNew from "./views/schedule_new.js";
+import Schedules from "./views/schedules.js";
+import Timeline from "./views/timeline.js";
+import Verdicts from "./views/verdicts.js";
 
-/** The views by name, loaded when they are first shown. `more`: in the second list; `within`: in no list, but part of another view.
- * @type {Record<string, {title: string, load: () => Promise<any>, more?: boolean, within?: string}>} */
+/** The views by name. `more`: in the second list; `within`: in no list, but part of another view.
+ * @type {Record<string, {title: string, Shown: any, more?: boolean, within?: string}>} */
 const VIEWS = {
-  now: { title: "Now", load: () => import("./views/now.js") },
-  schedules: { title: "Schedules", load: () => import("./views/schedules.js") },
-  jobs: { title: "Jobs", load: () => import("./views/jobs.js") },
-  timeline: { title: "Timeline", load: () => import("./views/timeline.js") },
-  verdicts: { title: "Verdicts", load: () => import("./views/verdicts.js"), more: true },
-  lanes: { title: "Lanes and tenants", load: () => import("./views/lanes.js"), more: true },
-  schedule: { title: "Schedule", load: () => import("./views/schedule.js"), within: "schedules" },
-  "schedule-new": { title: "New schedule", load: () => import("./views/schedule_new.js"), within: "schedules" },
-  job: { title: "Job", load: () => import("./views/job.js"), within: "jobs" },
+  now: { title: "Now", Shown: Now },
+  schedules: { title: "Schedules", Shown: Schedules },
+  jobs: { title: "Jobs", Shown: Jobs },
+  timeline: { title: "Timeline", Shown: Timeline },
+  verdicts: { title: "Verdicts", Shown: Verdicts, more: true },
+  lanes: { title: "Lanes and tenants", Shown: Lanes, more: true },
+  schedule: { title: "Schedule", Shown: Schedule, within: "schedules" },
+  "schedule-new": { title: "New schedule", Shown: ScheduleNew, within: "schedules" },
+  job: { title: "Job", Shown: Job, within: "jobs" },
 };
 
-/** @type {import("./vendor/signals.js").Signal<Record<string, any>>} */
-const loaded = signal({});
-/** Why a view could not be loaded, or no replica says who uses the page. */
+/** Why no replica says who uses the page. */
 const failed = signal(/** @type {any} */ (null));
 
 const THEME = "hascheduler-theme";
 const THEMES = { "": "as the system", light: "light", dark: "dark" };
-const theme = signal(
-  (() => {
-    try {
-      return localStorage.getItem(THEME) || "";
-    } catch {
-      return "";
-    }
-  })(),
-);
+/** What a browser stores; one that stores nothing uses the system's theme at each visit. @param {() => string | null | void} act */
+function stored(act) {
+  try {
+    return act() || "";
+  } catch {
+    return "";
+  }
+}
+const theme = signal(stored(() => localStorage.getItem(THEME)));
 document.documentElement.className = theme.value;
 
 function nextTheme() {
   const names = Object.keys(THEMES);
   theme.value = document.documentElement.className = names[(names.indexOf(theme.value) + 1) % names.length];
-  try {
-    localStorage.setItem(THEME, theme.value);
-  } catch {
-    // a browser that stores nothing uses the system's theme at the next visit
-  }
+  stored(() => localStorage.setItem(THEME, theme.value));
 }
 
 /** Trouble beside the name of its view. @param {{view: string}} props */
@@ -100,53 +101,38 @@ function Side() {
 function Freshness() {
   if (frozen.value) return html`<div class="verdict" role="status"><p><${State} state="paused" word="Frozen" /> The page does not update. <button type="button" class="bare" onClick=${() => (frozen.value = false)}>Go live again</button></p></div>`;
   if (!staleSince.value) return null;
-  return html`<div class="verdict"><p class="big b" role="status"><${State} state="late" wrap word=${`${plain(replicaName.value, 60)} has not answered for ${span(Math.floor((clock.value - staleSince.value) / 1_000) * 1_000)}.`} /></p>
+  return html`<div class="verdict"><p class="big b" role="status"><${State} state="late" wrap word=${`${plain(replicaName.value, 60)} has not answered for ${seconds(clock.value - staleSince.value)}.`} /></p>
     <p>What you see is from ${new Date(cameAt.value).toLocaleTimeString("en-GB")}. ${unreachable.value ? "No replica can be reached at this address; the page keeps trying." : "It may only be slow; the page keeps asking."}</p></div>`;
 }
 
 function View() {
   const { view } = place.value;
   const known = VIEWS[view];
-  const Shown = loaded.value[view];
   const problems = health.value?.problems.length;
+  useEffect(() => say(null), [view]);
   useEffect(() => {
     document.title = `${problems ? `(${problems}) ` : ""}${known?.title || "?"} · ${session.value?.environment || "hascheduler"}`;
   }, [view, problems]);
-  useEffect(() => {
-    forgetNotice();
-    failed.value = null;
-    if (!known || Shown) return;
-    known.load().then(
-      (/** @type {any} */ module) => (loaded.value = { ...loaded.value, [view]: module.default }),
-      (/** @type {any} */ error) => (failed.value = error),
-    );
-  }, [view]);
-  if (!known) return html`<h1>Not found</h1><p>There is no view at this address. Go to <a href="/ui">Now</a>.</p>`;
-  if (failed.value) return html`<${Failure} error=${{ message: "This part of the page could not be loaded. Reload the page: hascheduler may have been upgraded." }} />`;
-  return Shown ? html`<${Shown} />` : html`<p class="off" role="status">Loading…</p>`;
+  return known ? html`<${known.Shown} />` : html`<h1>Not found</h1><p>There is no view at this address. Go to <a href="/ui">Now</a>.</p>`;
 }
 
 function App() {
-  const isIn = session.value !== null && !sessionEnded.value;
+  const isIn = Boolean(session.value) && !sessionEnded.value;
   useEffect(() => {
     if (isIn) follow();
   }, [isIn]);
-  if (!known.value) return html`<main><${Failure} error=${failed.value} /></main>`;
+  if (session.value === undefined) return html`<main><${Failure} error=${failed.value} /></main>`;
   if (!isIn) return html`<${Login} ended=${sessionEnded.value} />`;
   return html`<${Side} /><main id="main" tabindex="-1"><${Freshness} /><${Notice} /><${View} /></main>`;
 }
 
-/** Retry until a replica answers. */
+/** Ask until a replica answers. */
 async function start() {
-  for (;;) {
-    try {
-      await askWho();
-      failed.value = null;
-      return;
-    } catch (error) {
+  while (session.value === undefined) {
+    await askWho().catch((error) => {
       failed.value = error;
-    }
-    await new Promise((done) => setTimeout(done, 1_000));
+      return new Promise((done) => setTimeout(done, 1_000));
+    });
   }
 }
 

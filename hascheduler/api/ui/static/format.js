@@ -2,37 +2,47 @@
 
 const NUMBER = new Intl.NumberFormat("en");
 const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
+export const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const YEAR_SHOWN_MS = 180 * DAY_MS;
 
-/** @param {number | bigint | null | undefined} value */
-export const number = (value) => (value === null || value === undefined ? "–" : NUMBER.format(value));
+/** A text, such as "1,000+", is as it is. @param {number | bigint | string | null | undefined} value */
+export const number = (value) => (value === null || value === undefined ? "–" : typeof value === "string" ? value : NUMBER.format(value));
 
 /** @param {number} count @param {string} noun @param {string} [nouns] */
 export const counted = (count, noun, nouns) => `${number(count)} ${count === 1 ? noun : nouns || `${noun}s`}`;
 
-/** Milliseconds in at most two units. @param {number | null | undefined} ms @returns {string} */
+const UNITS_MS = /** @type {Record<string, number>} */ ({ d: DAY_MS, h: HOUR_MS, m: MINUTE_MS, s: 1_000, ms: 1 });
+
+/** A span as the API and the command line write it, in at most two units: "1m30s", or "1.5s" below ten seconds.
+ * @param {number | null | undefined} ms @returns {string} */
 export function span(ms) {
   if (ms === null || ms === undefined) return "–";
   if (ms < 0) return `-${span(-ms)}`;
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < MINUTE_MS) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
-  const [whole, unit, rest, part] =
-    ms < HOUR_MS
-      ? [ms / MINUTE_MS, "min", (ms % MINUTE_MS) / 1_000, "s"]
-      : ms < DAY_MS
-        ? [ms / HOUR_MS, "h", (ms % HOUR_MS) / MINUTE_MS, "min"]
-        : [ms / DAY_MS, "d", (ms % DAY_MS) / HOUR_MS, "h"];
-  const more = Math.floor(Number(rest));
-  return `${Math.floor(Number(whole))} ${unit}${more ? ` ${more} ${part}` : ""}`;
+  if (ms >= 1_000 && ms < 9_950) return `${Number((ms / 1_000).toFixed(1))}s`;
+  let rest = ms < 1_000 ? Math.round(ms) : Math.round(ms / 1_000) * 1_000;
+  const parts = Object.entries(UNITS_MS).map(([unit, size]) => {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    return count ? `${count}${unit}` : "";
+  });
+  const first = parts.findIndex(Boolean);
+  return first < 0 ? "0s" : parts.slice(first, first < 3 ? first + 2 : first + 1).join("");
 }
 
-/** How long until an instant, in whole seconds. @param {string} instant @param {number} now */
-export const left = (instant, now) => {
-  const ms = Date.parse(instant) - now;
-  return ms < 1_000 ? "0 s" : ms < 10_000 ? `${Math.floor(ms / 1_000)} s` : span(ms);
-};
+const SPAN = /(\d+(?:\.\d+)?)(ms|w|d|h|m|s)/g;
+
+/** "1m30s" in milliseconds. @param {string} text */
+export const spanMs = (text) => [...String(text).matchAll(SPAN)].reduce((sum, [, count, unit]) => sum + Number(count) * (unit === "w" ? 7 * DAY_MS : UNITS_MS[unit]), 0);
+
+/** The text with a capital. @param {string} text */
+export const sentence = (text) => text.replace(/^[a-z]/, (first) => first.toUpperCase());
+
+/** A span in whole seconds. @param {number} ms */
+export const seconds = (ms) => span(Math.max(0, Math.floor(ms / 1_000) * 1_000));
+
+/** How long until an instant. @param {string} instant @param {number} now */
+export const left = (instant, now) => seconds(Date.parse(instant) - now);
 
 /** How long ago, or in how long. @param {string | null | undefined} instant @param {number} [now] */
 export function ago(instant, now = Date.now()) {
@@ -42,53 +52,41 @@ export function ago(instant, now = Date.now()) {
   return ms >= 0 ? `${span(ms)} ago` : `in ${span(-ms)}`;
 }
 
-/** In the viewer's zone or the given one; with the year if it is far from now. @param {string | null | undefined} instant @param {string} [zone] */
-export function time(instant, zone) {
-  if (!instant) return "–";
-  const isFar = Math.abs(Date.parse(instant) - Date.now()) > YEAR_SHOWN_MS;
+/** An instant in the given zone or the viewer's; as it is if this browser does not know the zone.
+ * @param {string | number} instant @param {string | undefined} zone @param {Intl.DateTimeFormatOptions} options */
+export function written(instant, zone, options) {
   try {
-    return new Intl.DateTimeFormat("en-GB", {
-      timeZone: zone,
-      weekday: "short",
-      day: "2-digit",
-      month: "short",
-      year: isFar ? "numeric" : undefined,
-      hour: "2-digit",
-      minute: "2-digit",
-      second: "2-digit",
-      hourCycle: "h23",
-    }).format(new Date(instant));
+    return new Intl.DateTimeFormat("en-GB", { timeZone: zone, hourCycle: "h23", ...options }).format(new Date(instant)).replace(/,(?= \d\d:\d\d$)/, "");
   } catch {
-    return instant; // a zone that this browser does not know
+    return String(instant);
   }
 }
 
+/** The year, if the instant is far from now. @param {string | number} instant */
+export const farYear = (instant) => (Math.abs(+new Date(instant) - Date.now()) > YEAR_SHOWN_MS ? "numeric" : undefined);
+const CLOCK = /** @type {const} */ ({ hour: "2-digit", minute: "2-digit" });
+
+/** In the viewer's zone or the given one; with the year if it is far from now. @param {string | null | undefined} instant @param {string} [zone] */
+export const time = (instant, zone) =>
+  instant ? written(instant, zone, { weekday: "short", day: "2-digit", month: "short", year: farYear(instant), ...CLOCK, second: "2-digit" }) : "–";
+
 /** The time of the day alone, in the viewer's zone. @param {number} ms */
-export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+export const clock = (ms) => written(ms, undefined, CLOCK);
 
 /** As short as it is clear: "08:14:32" of today, "Mon 02:30" within six days, else "06 Dec 02:30", in the given zone or the viewer's.
  * @param {string | number} instant @param {string} [zone] */
 export function shortTime(instant, zone) {
-  const at = new Date(instant);
-  const day = (/** @type {Date} */ each) => each.toLocaleDateString("en-GB", { timeZone: zone });
-  const far = Math.abs(+at - Date.now());
-  try {
-    const isToday = day(at) === day(new Date());
-    /** @type {Intl.DateTimeFormatOptions} */
-    const date = isToday ? { second: "2-digit" } : far < 6 * DAY_MS ? { weekday: "short" } : { day: "2-digit", month: "short", year: far > YEAR_SHOWN_MS ? "numeric" : undefined };
-    return at.toLocaleString("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...date }).replace(",", "");
-  } catch {
-    return String(instant); // a zone that this browser does not know
-  }
+  const day = (/** @type {string | number} */ at) => written(at, zone, { dateStyle: "short" });
+  const isNear = Math.abs(+new Date(instant) - Date.now()) < 6 * DAY_MS;
+  if (day(instant) === day(Date.now())) return written(instant, zone, { ...CLOCK, second: "2-digit" });
+  return written(instant, zone, { ...(isNear ? { weekday: "short" } : { day: "2-digit", month: "short", year: farYear(instant) }), ...CLOCK });
 }
-
-const SPAN_MS = { s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS, w: 7 * DAY_MS };
 
 /** The instant that a person types: a time ago ("90m", "2h", "7d"), or a date with or without a time; null if it is neither.
  * @param {string} text @param {number} [now] */
 export function instantOf(text, now = Date.now()) {
-  const ago = /^(\d{1,6})([smhdw])$/.exec(text.trim());
-  const ms = ago ? now - Number(ago[1]) * SPAN_MS[/** @type {keyof typeof SPAN_MS} */ (ago[2])] : Date.parse(text.trim().replace(/^(\d{4}-\d{2}-\d{2})$/, "$1T00:00"));
+  const typed = text.trim();
+  const ms = /^\d{1,6}[smhdw]$/.test(typed) ? now - spanMs(typed) : Date.parse(typed.replace(/^(\d{4}-\d{2}-\d{2})$/, "$1T00:00"));
   return Number.isNaN(ms) ? null : new Date(ms).toISOString();
 }
 

@@ -3,8 +3,8 @@ import { h, render } from "./vendor/preact.js";
 import htm from "./vendor/htm.js";
 
 export { render };
-export { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-export { computed, effect, signal, useComputed, useSignal } from "./vendor/signals.js";
+export { useEffect, useRef, useState } from "./vendor/hooks.js";
+export { computed, signal } from "./vendor/signals.js";
 
 /** @type {(strings: TemplateStringsArray, ...values: unknown[]) => any} */
 export const html = htm.bind(h);

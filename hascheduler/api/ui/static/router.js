@@ -1,5 +1,6 @@
 // The view and its filters are the address: `/ui/<view>?…`. Views write filters through `setQuery`.
-import { signal } from "./vendor/signals.js";
+import { signal } from "./html.js";
+import { queryText } from "./api.js";
 
 const PAGE = "/ui";
 
@@ -21,8 +22,7 @@ addEventListener("click", (event) => {
   const link = /** @type {Element} */ (event.target).closest?.("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   const url = new URL(/** @type {HTMLAnchorElement} */ (link).href);
-  if (url.origin !== location.origin || !(url.pathname === PAGE || url.pathname.startsWith(`${PAGE}/`))) return;
-  if (url.hash) return;
+  if (url.origin !== location.origin || url.hash || !(url.pathname === PAGE || url.pathname.startsWith(`${PAGE}/`))) return;
   event.preventDefault();
   go(url.pathname + url.search);
 });
@@ -36,25 +36,18 @@ export function go(url, before = []) {
 }
 
 /** The address of a view. @param {string} view @param {Record<string, any>} [query] */
-export function to(view, query) {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query || {})) {
-    for (const each of Array.isArray(value) ? value : [value]) if (each) search.append(name, String(each));
-  }
-  const text = search.toString();
-  return (view === "now" ? PAGE : `${PAGE}/${view}`) + (text ? `?${text}` : "");
-}
+export const to = (view, query) => (view === "now" ? PAGE : `${PAGE}/${view}`) + queryText(query);
 
 /** The address of this view with other filters, on its first page; an empty value removes a filter.
  * @param {Record<string, any>} changes */
 export function withQuery(changes) {
-  const query = new URLSearchParams(place.value.query);
-  for (const [name, value] of Object.entries({ after: "", ...changes })) {
-    query.delete(name);
-    for (const each of Array.isArray(value) ? value : [value]) if (each) query.append(name, String(each));
-  }
-  return to(place.value.view, Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)])));
+  const { view, query } = place.value;
+  const before = Object.fromEntries([...query.keys()].map((name) => [name, query.getAll(name)]));
+  return to(view, { ...before, after: "", ...changes });
 }
+
+/** True if the address has these filters, and none for those that are empty. @param {Record<string, string>} filters */
+export const hasQuery = (filters) => Object.entries(filters).every(([name, value]) => (place.value.query.get(name) || "") === value);
 
 /** Change filters of the view. @param {Record<string, any>} changes @param {Place["before"]} [before] */
 export const setQuery = (changes, before) => go(withQuery(changes), before);

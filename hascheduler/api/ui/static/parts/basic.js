@@ -1,8 +1,9 @@
-// Small parts of views: states, menus, errors, empty places, instants, links, tabs, tables, pages.
-import { html } from "../html.js";
+// Small parts of views: states, menus, buttons that ask first, errors, instants, links, tabs, tables, pages.
+import { html, signal, useEffect, useRef, useState } from "../html.js";
+import { session, stringify } from "../api.js";
+import { now } from "../data.js";
 import { ago, number, plain, shortTime, time } from "../format.js";
-import { now } from "../live.js";
-import { go, place, setQuery, to, withQuery } from "../router.js";
+import { go, hasQuery, place, setQuery, to, withQuery } from "../router.js";
 
 /** A state is a shape, a colour and a word, so that colour is never the only sign. The shapes are drawn in style.css.
  * @type {Record<string, [string, string, string]>} */
@@ -43,7 +44,7 @@ export function Menu({ name, label, up, quiet, only = "", children }) {
 }
 
 /** Close the menus that `inside` is not in. @param {Element | null} inside */
-export function closeMenus(inside) {
+function closeMenus(inside) {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!inside || !menu.contains(inside)) /** @type {HTMLDetailsElement} */ (menu).open = false;
   }
@@ -60,6 +61,125 @@ addEventListener("keydown", (event) => {
   closeMenus(null);
   menu.querySelector("summary")?.focus();
 });
+
+/** What an act has done or why it was refused, on top of the page until the next act or view. */
+const notice = signal(/** @type {{text: any, error: any} | null} */ (null));
+
+/** Say what has been done; null: forget it, for another view. @param {any} text */
+export const say = (text) => (notice.value = text && { text, error: null });
+
+/** The shell shows it once. */
+export function Notice() {
+  const { text, error } = notice.value || {};
+  return html`<div class="notice" role="status">${notice.value && html`<div class=${`note ${error ? "bad-note" : ""}`}><p>${error ? error.message : text}</p>
+    <button type="button" aria-label="Close the message" onClick=${() => say(null)}>×</button></div>`}</div>`;
+}
+
+/** What a control does: while it is `busy`, and the `error` with which it was refused. `run` is done once both are known; `submit` runs
+ * what a form asks for. */
+export function useAct() {
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const run = async (/** @type {() => Promise<any>} */ act) => {
+    setBusy(true);
+    setError(null);
+    await act().catch(setError);
+    setBusy(false);
+  };
+  const submit = (/** @type {(form: FormData) => Promise<any>} */ act) => (/** @type {any} */ event) => {
+    event.preventDefault();
+    run(async () => act(new FormData(event.target, event.submitter)));
+  };
+  return { busy, error, run, submit };
+}
+
+/** A dialog, from when it is drawn until it is not. Where it came from, its menu is closed. @param {{name: string, wide?: boolean, leave: () => void, children?: any}} props */
+export function Dialog({ name, wide, leave, children }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => {
+    const shown = /** @type {HTMLDialogElement} */ (dialog.current);
+    const menu = /** @type {HTMLElement | null | undefined} */ (shown.closest(".menu")?.querySelector("summary"));
+    shown.showModal();
+    return () => {
+      shown.close();
+      closeMenus(null);
+      menu?.focus();
+    };
+  }, []);
+  return html`<dialog ref=${dialog} class=${wide ? "editor" : ""} aria-label=${name} onClose=${leave}>${children}</dialog>`;
+}
+
+/**
+ * A button, or an entry of a `Menu`, that asks before it acts. The label of one that asks ends with "…".
+ * @param {{label: string, title?: string, question?: any, confirm?: string, danger?: boolean, primary?: boolean, idle?: boolean, act: (form: FormData) => Promise<any>,
+ *   done?: (answer: any) => void, said?: any, children?: any, onOpen?: () => void, onLeave?: () => void}} props
+ *   `title`: of the dialog, if it is not the label; `question`: what will happen; without it the button acts at once. `confirm`: the button that
+ *   acts, not while `idle`. `said`: what to say when it is done. `children`: fields to fill in.
+ */
+export function Action({ label, title, question, confirm, danger, primary, idle, act, done, said, children, onOpen, onLeave }) {
+  const [open, setOpen] = useState(false);
+  const { busy, error, run, submit } = useAct();
+  const name = title || label.replace(/…$/, "");
+  const perform = async (/** @type {FormData} */ form) => {
+    say(null);
+    const answer = await act(form).catch((failed) => {
+      if (!question) notice.value = { text: null, error: failed };
+      throw failed;
+    });
+    setOpen(false);
+    if (said) say(said);
+    done?.(answer);
+  };
+  const begin = () => {
+    if (!question) return run(() => perform(new FormData()));
+    onOpen?.();
+    setOpen(true);
+  };
+  const leave = () => {
+    onLeave?.();
+    setOpen(false);
+  };
+  return html`<button type="button" class=${danger ? "danger" : primary ? "primary" : ""} disabled=${busy} aria-haspopup=${question ? "dialog" : undefined} onClick=${begin}>${label}</button>
+    ${open && html`<${Dialog} name=${name} leave=${leave}><form class="form" onSubmit=${submit(perform)}>
+      <h2>${name}</h2>
+      <div>${question}</div>
+      ${children}
+      <${Failure} error=${error} />
+      <div class="acts">
+        <button type="button" onClick=${leave}>Close</button>
+        <button type="submit" class=${danger ? "danger" : "primary"} disabled=${busy || idle}>${busy ? "Working…" : confirm || name}</button>
+      </div>
+    </form><//>`}`;
+}
+
+/** An input of a form, below its label. @param {{label: string, [attribute: string]: any}} props */
+export const Field = ({ label, ...input }) => html`<label class="field"><span class="b">${label}</span><input ...${input} /></label>`;
+
+/** @param {string} text */
+export async function copy(text) {
+  if (!navigator.clipboard) throw new Error("This browser copies only over HTTPS or from localhost; select the text instead.");
+  await navigator.clipboard.writeText(text);
+}
+
+/** True if the dashboard must not show payloads and results (HASCHEDULER_UI_PAYLOADS). */
+export const payloadsAreSecret = () => session.value?.payloads === "never";
+
+/** A payload or a result, hidden until it is asked for. @param {{title: string, value: any}} props */
+export function Hidden({ title, value }) {
+  const [shown, show] = useState(false);
+  if (payloadsAreSecret()) return html`<section class="sec"><h2>${title}</h2><p class="q">Payloads and results are not shown here (HASCHEDULER_UI_PAYLOADS).</p></section>`;
+  const text = shown ? stringify(value, 2) : "";
+  return html`<section class="sec"><div class="top"><h2>${title}</h2><button type="button" aria-expanded=${shown} onClick=${() => show(!shown)}>${shown ? "Hide" : "Show"}</button></div>
+    ${shown && html`<pre>${plain(text, 100_000)}</pre><${Copy} text=${text} />`}</section>`;
+}
+
+/** @param {{text: string}} props */
+function Copy({ text }) {
+  const [isDone, setDone] = useState(false);
+  const { error, run } = useAct();
+  return html`<p class="acts"><button type="button" onClick=${() => run(() => copy(text).then(() => setDone(true)))}>Copy</button>
+    <span role="status" class="q">${error ? error.message : isDone && "copied"}</span></p>`;
+}
 
 /** An instant as its distance from now, with the exact time in its title. @param {{at: string | null | undefined, zone?: string}} props */
 export function When({ at, zone }) {
@@ -82,10 +202,12 @@ export function Failure({ error }) {
 /** Text in place of an empty list: what to do next. @param {{children?: any}} props */
 export const Empty = ({ children }) => html`<p class="off">${children}</p>`;
 
-/** @param {{of: {error: any, loading: boolean, data: any}, children?: any}} props */
-export function Loaded({ of, children }) {
-  return html`<${Failure} error=${of.error} />${of.data === null ? of.loading && html`<p class="off" role="status">Loading…</p>` : children}`;
-}
+/** What has been asked for, once it is there. @template T @param {import("../data.js").Asked<T>} asked @param {(data: T) => any} show */
+export const loaded = ({ data, error, loading }, show) =>
+  html`<${Failure} error=${error} />${data !== null ? show(data) : loading && html`<p class="off" role="status">Loading…</p>`}`;
+
+/** Names and values; none for what does not apply. @param {[string, any][]} facts */
+export const factList = (facts) => html`<dl class="facts">${facts.filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 
 /** @param {{to: string, query?: Record<string, any>, class?: string, title?: string, children?: any}} props */
 export const Link = ({ to: view, query, title, class: name, children }) =>
@@ -98,31 +220,36 @@ export const ScheduleLink = ({ name }) => html`<${Link} to="schedule" query=${{ 
 
 /**
  * States with counts, as links. `query`: what the tab changes in the address; `count`: undefined while unknown.
- * @param {{label: string, tabs: {name: string, state?: string, query: Record<string, any>, count?: number | string | null, current: boolean}[]}} props
+ * @param {{label: string, tabs: {name: string, state?: string, query: Record<string, string>, count?: number | string | null}[]}} props
  */
-export const Tabs = ({ label, tabs }) => html`<nav class="tabs" aria-label=${label}>${tabs.map(({ name, state, query, count, current }) => html`<a href=${withQuery(query)} aria-current=${current ? "page" : undefined}>
-  ${state ? html`<${State} state=${state} word=${name} />` : name} ${count !== undefined && count !== null && html`<b>${typeof count === "number" ? number(count) : count}</b>`}</a>`)}</nav>`;
+export const Tabs = ({ label, tabs }) => html`<nav class="tabs" aria-label=${label}>${tabs.map(({ name, state, query, count }) => html`<a href=${withQuery(query)} aria-current=${hasQuery(query) ? "page" : undefined}>
+  ${state ? html`<${State} state=${state} word=${name} />` : name} ${count !== undefined && count !== null && html`<b>${number(count)}</b>`}</a>`)}</nav>`;
 
 /**
  * A column. `head`: its name, `hidden` for one that only screen readers hear; `show`: the cell of an item; `row`: the cell names its row;
  * `sort`: the value of `sort` in the address; `cell`: classes. On a narrow screen each row becomes a small grid, and of the classes `first`
  * goes first, `full` has a line of its own, `end` is at the right, `drop` is not shown; `r` right-aligned, `n` never broken, `q` quiet.
- * @template T @typedef {{head: any, show: (item: T, row: number) => any, row?: boolean, hidden?: boolean, sort?: string, cell?: string}} Column
+ * @template T @typedef {{head: any, show: (item: T) => any, row?: boolean, hidden?: boolean, sort?: string, cell?: string}} Column
  */
+
+/** What tells an item from others. @param {any} item @returns {string} */
+export const keyOf = (item) => item.id ?? item.name;
 
 /**
  * A table that is a list of blocks below 640 pixels; all cells have roles, because some browsers forget them in a grid.
  *
- *     html`<${Table} label="Jobs" items=${jobs} keyOf=${(job) => job.id} columns=${[{ head: "Job", row: true, show: (job) => … }, …]}
- *       selection=${useSelection(jobs, keyOf)} nameOf=${…} menu=${(job) => html`<${Menu} name=… >…<//>`} />`
+ *     table({ label: "Jobs", items: jobs, columns: [{ head: "Job", row: true, show: (job) => … }, …], none: "No job matches.",
+ *       selection: useSelection(jobs), nameOf: …, menu: (job) => html`<${Menu} name=… >…<//>` })
  *
- * @param {{label: string, items: any[], columns: (Column<any> | false | null)[], keyOf?: (item: any) => string, selection?: import("./bulk.js").Selection | null,
- *   nameOf?: (item: any) => string, menu?: ((item: any) => any) | null, after?: (item: any, columns: number) => any, sorted?: string}} props
- *   `selection`: adds a column of checkboxes, named by `nameOf`; `menu`: adds a column at the end; `after`: a row after an item's;
+ * @template T
+ * @param {{label: string, items: T[], columns: (Column<T> | false | null)[], none?: any, selection?: import("./bulk.js").Selection | null,
+ *   nameOf?: (item: T) => string, menu?: ((item: T) => any) | null | false, sorted?: string}} props
+ *   `none`: shown if there are no items; `selection`: adds a column of checkboxes, named by `nameOf`; `menu`: adds a column at the end;
  *   `sorted`: the value of `sort` in force.
  */
-export function Table({ label, items, columns, keyOf, selection, nameOf, menu, after, sorted }) {
-  const shown = /** @type {Column<any>[]} */ (columns.filter(Boolean));
+export function table({ label, items, columns, none, selection, nameOf = keyOf, menu, sorted }) {
+  if (none && !items.length) return html`<${Empty}>${none}<//>`;
+  const shown = /** @type {Column<T>[]} */ (columns.filter(Boolean));
   const box = (/** @type {string} */ name, /** @type {boolean} */ checked, /** @type {() => void} */ toggle) => html`<input type="checkbox" aria-label=${name} checked=${checked} onChange=${toggle} />`;
   const heads = shown.map(({ head, hidden, sort, cell = "" }) => html`<th role="columnheader" scope="col" class=${/\br\b/.test(cell) ? "r" : ""} aria-sort=${sort && sort === sorted ? "descending" : undefined}>
     ${sort ? html`<a href=${withQuery({ sort })}>${head}${sort === sorted ? " ↓" : ""}</a>` : hidden ? html`<span class="hide">${head}</span>` : head}</th>`);
@@ -130,37 +257,30 @@ export function Table({ label, items, columns, keyOf, selection, nameOf, menu, a
     <thead role="rowgroup"><tr role="row">
       ${selection && html`<th role="columnheader" scope="col">${box("Select all on this page", selection.isWhole, selection.toggleAll)}</th>`}${heads}
       ${menu && html`<th role="columnheader" scope="col"><span class="hide">Actions</span></th>`}</tr></thead>
-    <tbody role="rowgroup">${items.map((item, place) => {
-      const key = keyOf ? keyOf(item) : String(place);
+    <tbody role="rowgroup">${items.map((item) => {
+      const key = keyOf(item);
       return html`<tr role="row" key=${key}>
-        ${selection && html`<td role="cell" class="pk">${box(`Select ${nameOf ? nameOf(item) : key}`, selection.has(key), () => selection.toggle(key))}</td>`}
-        ${shown.map(({ show, row, cell }) => (row ? html`<th role="rowheader" scope="row" class=${cell}>${show(item, place)}</th>` : html`<td role="cell" class=${cell}>${show(item, place)}</td>`))}
-        ${menu && html`<td role="cell" class="r end mn">${menu(item)}</td>`}</tr>${after?.(item, shown.length)}`;
+        ${selection && html`<td role="cell" class="pk">${box(`Select ${nameOf(item)}`, selection.has(key), () => selection.toggle(key))}</td>`}
+        ${shown.map(({ show, row, cell }) => (row ? html`<th role="rowheader" scope="row" class=${cell}>${show(item)}</th>` : html`<td role="cell" class=${cell}>${show(item)}</td>`))}
+        ${menu && html`<td role="cell" class="r end mn">${menu(item)}</td>`}</tr>`;
     })}</tbody></table>`;
 }
 
-/** "1 to 13 of 148", and the pages before and after. @param {{page: any, total?: number | string | null}} props  `total`: how many match, if known */
+/** "1 to 13 of 148", the pages before and after, and what of this page can't be read. @param {{page: any, total?: number | string | null}} props  `total`: how many match, if known */
 export function Pages({ page, total }) {
   const { query, before } = place.value;
   const after = query.get("after");
-  if (!after && !page?.next) return null;
-  const count = page?.items.length || 0;
+  const { items, next, unreadable = [] } = page;
   const first = before.reduce((sum, each) => sum + each.rows, 0);
   // Who came by a link to a later page has no pages before it, and goes to the first.
-  const previous = () => go(withQuery({ after: before.at(-1)?.after }), before.slice(0, -1));
-  const next = () => setQuery({ after: page.next }, [...before, { after: after || "", rows: count }]);
-  return html`<nav class="pages" aria-label="Pages">
-    <span>${after && !before.length ? "" : `${number(first + 1)} to ${number(first + count)}${total === null || total === undefined ? "" : ` of ${typeof total === "number" ? number(total) : total}`}`}</span>
-    <span class="acts"><button type="button" disabled=${!after} onClick=${previous}>${after && !before.length ? "First page" : "Previous"}</button>
-      <button type="button" disabled=${!page?.next} onClick=${next}>Next</button></span></nav>`;
+  const isAlone = after && !before.length;
+  return html`${unreadable.length > 0 && html`<div class="note bad-note"><p>${number(unreadable.length)} on this page can't be read:</p>
+      <ul>${unreadable.map((/** @type {any} */ each) => html`<li><code>${plain(each.id)}</code> ${plain(each.reason)}</li>`)}</ul></div>`}
+    ${(after || next) && html`<nav class="pages" aria-label="Pages">
+      <span>${!isAlone && `${number(first + 1)} to ${number(first + items.length)}${total === null || total === undefined ? "" : ` of ${number(total)}`}`}</span>
+      <span class="acts"><button type="button" disabled=${!after} onClick=${() => go(withQuery({ after: before.at(-1)?.after }), before.slice(0, -1))}>${isAlone ? "First page" : "Previous"}</button>
+        <button type="button" disabled=${!next} onClick=${() => setQuery({ after: next }, [...before, { after: after || "", rows: items.length }])}>Next</button></span></nav>`}`;
 }
 
-/** Documents of a page that can't be read. @param {{page: any}} props */
-export function Unreadable({ page }) {
-  if (!page?.unreadable?.length) return null;
-  return html`<div class="note bad-note"><p>${number(page.unreadable.length)} on this page can't be read:</p>
-    <ul>${page.unreadable.map((/** @type {any} */ each) => html`<li><code>${plain(each.id)}</code> ${plain(each.reason)}</li>`)}</ul></div>`;
-}
-
-/** Labels as links that filter by them. @param {{labels: Record<string, string>}} props */
-export const Labels = ({ labels }) => html`${Object.entries(labels || {}).map(([key, value]) => html`<a class="label" title="Only with this label" href=${withQuery({ label: `${key}=${value}` })}><bdi>${plain(`${key}=${value}`, 60)}</bdi></a> `)}`;
+/** Labels as links to what has them. @param {{labels: Record<string, string>, view: string}} props */
+export const Labels = ({ labels, view }) => Object.entries(labels).map(([key, value]) => html`<a class="label" title="Only with this label" href=${to(view, { label: `${key}=${value}` })}><bdi>${plain(`${key}=${value}`, 60)}</bdi></a> `);

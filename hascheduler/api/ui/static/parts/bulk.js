@@ -3,15 +3,12 @@ import { html, useRef, useState } from "../html.js";
 import { Problem, post, segment } from "../api.js";
 import { counted, number, plain } from "../format.js";
 import { place } from "../router.js";
-import { Action, say } from "./actions.js";
-import { Failure } from "./basic.js";
+import { Action, Failure, Field, keyOf, say, useAct } from "./basic.js";
 
-/** `all`: not only the rows of this page, but all that match the filters.
- * @typedef {{keys: string[], all: boolean, count: number, isWhole: boolean, has: (key: string) => boolean, toggle: (key: string) => void,
- *   toggleAll: () => void, selectAll: () => void, clear: () => void}} Selection */
+/** @typedef {ReturnType<typeof useSelection>} Selection */
 
-/** The selected rows of a page; other filters or another page begin with none. @param {any[]} items @param {(item: any) => string} keyOf @returns {Selection} */
-export function useSelection(items, keyOf) {
+/** The selected rows of a page; other filters or another page begin with none. `all`: not only these rows, but all that match the filters. @param {any[]} items */
+export function useSelection(items) {
   const address = place.value.query.toString();
   const [chosen, choose] = useState({ address, keys: /** @type {string[]} */ ([]), all: false });
   const present = items.map(keyOf);
@@ -25,8 +22,8 @@ export function useSelection(items, keyOf) {
     all,
     count: keys.length,
     isWhole,
-    has: (key) => all || keys.includes(key),
-    toggle: (key) => set(all ? present.filter((other) => other !== key) : keys.includes(key) ? keys.filter((other) => other !== key) : [...keys, key]),
+    has: (/** @type {string} */ key) => all || keys.includes(key),
+    toggle: (/** @type {string} */ key) => set(all ? present.filter((other) => other !== key) : keys.includes(key) ? keys.filter((other) => other !== key) : [...keys, key]),
     toggleAll: () => set(isWhole ? [] : present),
     selectAll: () => set(present, true),
     clear: () => set([]),
@@ -39,25 +36,18 @@ export function useSelection(items, keyOf) {
  */
 export function Bulk({ selection, noun, total, children }) {
   if (!selection.count) return null;
-  const whole = total === undefined || total === null ? "" : ` ${typeof total === "number" ? number(total) : total}`;
+  const whole = total === undefined || total === null ? "" : ` ${number(total)}`;
   return html`<div class="bulk" role="region" aria-label=${`Acts on the selected ${noun}s`}>
     <span><b>${selection.all ? `All${whole}` : number(selection.count)} selected.</b>
       ${!selection.all && selection.isWhole && total !== selection.count && html` <button type="button" class="bare" onClick=${selection.selectAll}>Select all${whole} that match</button>`}</span>
     <button type="button" class="last" aria-label="Clear the selection" onClick=${selection.clear}>×</button>${children}</div>`;
 }
 
-/** The filter as the API takes it, without empty fields. @param {Record<string, any>} filter */
-function chosen(filter) {
-  /** @type {Record<string, any>} */
-  const found = {};
-  for (const [name, value] of Object.entries(filter)) {
-    if (name === "label" && value.length) {
-      found.labels = Object.fromEntries(value.map((/** @type {string} */ each) => [each.slice(0, each.indexOf("=")), each.slice(each.indexOf("=") + 1)]));
-    } else if (value === "true") found[name] = true;
-    else if (value && value.length) found[name] = value;
-  }
-  return found;
-}
+/** The filter as the API takes it, without empty fields. @param {Record<string, any>} filter @returns {Record<string, any>} */
+const chosen = ({ label = [], ...filter }) => ({
+  ...Object.fromEntries(Object.entries(filter).filter(([, value]) => value).map(([name, value]) => [name, value === "true" || value])),
+  ...(label.length ? { labels: Object.fromEntries(label.map((/** @type {string} */ each) => each.split(/=(.*)/s))) } : {}),
+});
 
 /** A unique idempotency key; browsers have `randomUUID` only over TLS. */
 const newKey = () => Array.from(crypto.getRandomValues(new Uint32Array(4))).join("-");
@@ -73,62 +63,52 @@ const doneText = (total, count) =>
 /**
  * A button that changes the selected rows one by one, or everything that matches `filter` (the fields of the address) or `which` (a filter of the API).
  * @param {{path: string, verb: string, noun: string, words: string, label?: string, filter?: Record<string, any>, which?: Record<string, any>, selection?: Selection,
- *   one?: (key: string, fields: Record<string, any>) => Promise<any>, danger?: boolean, priority?: boolean, reason?: boolean, reload: () => void}} props
- *   `path`: such as `/v1/jobs:cancel`; `one`: the request for one row, if it is not such as `/v1/jobs/<key>/cancel`.
+ *   danger?: boolean, priority?: boolean, reason?: boolean, reload: () => void}} props
+ *   `path`: such as `/v1/jobs:cancel`; the request for one row is then such as `/v1/jobs/<key>/cancel`.
  */
-export function BulkAction({ path, verb, noun, words, label, filter = {}, which: given, selection, one, danger, priority, reason, reload }) {
+export function BulkAction({ path, verb, noun, words, label, filter = {}, which = chosen(filter), selection, danger, priority, reason, reload }) {
   const [count, setCount] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
   const [total, setTotal] = useState(/** @type {typeof NONE | null} */ (null));
-  const run = useRef(/** @type {any} */ ({}));
-  const which = given || chosen(filter);
+  const counting = useAct();
+  const own = useRef(/** @type {any} */ ({}));
   const ofRows = selection && !selection.all;
   const [rooms, change] = path.split(":");
-  const ask = (/** @type {any} */ body) => post(path, { filter: which, ...body }, change === "trigger" ? { "idempotency-key": run.current.key } : {});
-  const open = async () => {
-    run.current = { key: newKey(), left: false, after: null, keys: selection?.keys || [] };
-    setCount(ofRows ? { matched: selection.keys.length, exact: true } : null);
-    setError(null);
+  const ask = (/** @type {any} */ body) => post(path, { filter: which, ...body }, change === "trigger" ? { "idempotency-key": own.current.key } : {});
+  const open = () => {
+    own.current = { key: newKey(), left: false, after: null, keys: selection?.keys || [] };
     setTotal(null);
-    if (ofRows) return;
-    try {
-      setCount(await ask({ dry_run: true, ...(priority ? { priority: 5 } : {}) }));
-    } catch (failed) {
-      setError(failed);
-    }
+    setCount(ofRows ? { matched: selection.keys.length, exact: true } : null);
+    counting.run(async () => ofRows || setCount(await ask({ dry_run: true, ...(priority ? { priority: 5 } : {}) })));
   };
-  const changeRows = async (/** @type {any} */ own, /** @type {Record<string, any>} */ fields) => {
-    let now = { ...NONE };
-    for (const key of own.keys) {
-      if (own.left) break;
+  async function* changeRows(/** @type {Record<string, any>} */ fields) {
+    for (const key of own.current.keys) {
       try {
-        await (one ? one(key, fields) : post(`${rooms}/${segment(key)}/${change}`, Object.keys(fields).length ? fields : undefined));
-        now = { ...now, changed: now.changed + 1 };
+        await post(`${rooms}/${segment(key)}/${change}`, Object.keys(fields).length ? fields : undefined);
+        yield { ...NONE, changed: 1 };
       } catch (failed) {
         if (!(failed instanceof Problem) || failed.status < 400 || failed.status >= 500) throw failed;
-        now = { ...now, refused: now.refused + 1, error: failed.message };
+        yield { ...NONE, refused: 1, error: failed.message };
       }
+    }
+  }
+  async function* changeMatches(/** @type {Record<string, any>} */ fields) {
+    for (let isComplete = false; !isComplete; ) {
+      const answer = await ask({ ...fields, expected: count.matched, ...(own.current.after ? { after: own.current.after } : {}) });
+      isComplete = answer.complete;
+      own.current.after = answer.next;
+      yield answer;
+    }
+  }
+  const act = async (/** @type {FormData} */ form) => {
+    const { current } = own;
+    const fields = { ...(priority ? { priority: Number(form.get("priority")) } : {}), ...(reason && form.get("reason") ? { because: form.get("reason") } : {}) };
+    let now = (!ofRows && total) || NONE;
+    for await (const { changed, asked_to_stop, refused, error } of ofRows ? changeRows(fields) : changeMatches(fields)) {
+      now = { changed: now.changed + changed, asked_to_stop: now.asked_to_stop + asked_to_stop, refused: now.refused + refused, error: error || now.error };
       setTotal(now);
+      if (current.left) break;
     }
     return now;
-  };
-  const changeMatches = async (/** @type {any} */ own, /** @type {Record<string, any>} */ fields) => {
-    let now = total || { ...NONE };
-    for (let complete = false; !complete && !own.left; ) {
-      const answer = await ask({ ...fields, expected: count.matched, ...(own.after ? { after: own.after } : {}) });
-      complete = answer.complete;
-      own.after = answer.next;
-      now = { changed: now.changed + answer.changed, asked_to_stop: now.asked_to_stop + answer.asked_to_stop, refused: now.refused + answer.refused, error: answer.error || now.error };
-      setTotal(now);
-    }
-    return now;
-  };
-  const act = (/** @type {FormData} */ form) => {
-    const fields = {
-      ...(priority ? { priority: Number(form.get("priority")) } : {}),
-      ...(reason && form.get("reason") ? { because: form.get("reason") } : {}),
-    };
-    return (ofRows ? changeRows : changeMatches)(run.current, fields);
   };
   const done = (/** @type {typeof NONE} */ now) => {
     say(`${verb}: ${doneText(now, count)}.`);
@@ -137,13 +117,14 @@ export function BulkAction({ path, verb, noun, words, label, filter = {}, which:
   };
   const what = count ? `${verb} ${count.exact === false ? "at least " : ""}${counted(count.matched, noun)}` : `${verb} ${noun}s`;
   const met = total ? total.changed + total.asked_to_stop + total.refused : 0;
-  const shown = ofRows ? [] : Object.entries(which).filter(([, value]) => value && Object.keys(value).length !== 0);
-  return html`<${Action} label=${label || `${verb}…`} title=${`${what}?`} confirm=${what} danger=${danger} idle=${!count?.matched} onOpen=${open} onLeave=${() => (run.current.left = true)} act=${act} done=${done}
-    question=${html`<p>${!count && !error && "Counting… "}${words}</p>
-      ${shown.length > 0 && html`<p class="q">All with ${shown.map(([name, value]) => `${name.replaceAll("_", " ")} ${plain(value === true ? "" : typeof value === "object" ? Object.entries(value).map((pair) => pair.join("=")).join(", ") : value, 120)}`.trim()).join(", ")}</p>`}
-      ${!ofRows && !shown.length && html`<p class="q">No filter is set: this means every ${noun}.</p>`}<${Failure} error=${error} />
+  const shown = ofRows ? [] : Object.entries(which).filter(([, value]) => value === true || Object.keys(value ?? {}).length > 0);
+  const value = (/** @type {any} */ given) => (given === true ? "" : typeof given === "object" ? Object.entries(given).map((pair) => pair.join("=")).join(", ") : given);
+  return html`<${Action} label=${label || `${verb}…`} title=${`${what}?`} confirm=${what} danger=${danger} idle=${!count?.matched} onOpen=${open} onLeave=${() => (own.current.left = true)} act=${act} done=${done}
+    question=${html`<p>${!count && counting.busy && "Counting… "}${words}</p>
+      ${shown.length > 0 && html`<p class="q">All with ${shown.map(([name, given]) => `${name.replaceAll("_", " ")} ${plain(value(given), 120)}`.trim()).join(", ")}</p>`}
+      ${!ofRows && !shown.length && html`<p class="q">No filter is set: this means every ${noun}.</p>`}<${Failure} error=${counting.error} />
       ${count && total && html`<p><progress max=${Math.max(1, count.matched, met)} value=${met} aria-label="Progress"></progress> ${doneText(total, count)}</p>`}`}>
-    ${priority && html`<label class="field"><span class="b">Priority, 10 is the most urgent</span><input type="number" name="priority" min="0" max="10" value="5" required /></label>`}
-    ${reason && html`<label class="field"><span class="b">Reason (shown to others)</span><input name="reason" maxlength="256" /></label>`}
+    ${priority && html`<${Field} label="Priority, 10 is the most urgent" type="number" name="priority" min="0" max="10" value="5" required />`}
+    ${reason && html`<${Field} label="Reason (shown to others)" name="reason" maxlength="256" />`}
   <//>`;
 }

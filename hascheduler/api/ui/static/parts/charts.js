@@ -1,8 +1,7 @@
 // Charts, each with a text for screen readers.
 import { html } from "../html.js";
-import { counted, number } from "../format.js";
+import { HOUR_MS, counted, number } from "../format.js";
 
-const HOUR_MS = 3_600_000;
 const HEIGHT = 40;
 
 /** The sums of each minute, from the newest back. @param {number[]} values @param {number} everyMs */
@@ -49,11 +48,11 @@ export const Slots = ({ used, of }) =>
 const STRIP_MAX = 20;
 const STEP = 8;
 /** How an outcome of a fire is drawn, by its name; all others that did not fire are rings. @type {Record<string, string>} */
-const KINDS = { succeeded: "ok", fired: "ok", failed: "bad", missed: "bad", unstorable: "bad", late: "late", throttled: "late", running: "run", dispatched: "run", waiting: "next", pending: "next" };
+const KINDS = { succeeded: "ok", fired: "ok", failed: "bad", missed: "bad", unstorable: "bad", late: "late", throttled: "late", running: "run", dispatched: "run", waiting: "next", pending: "next", "failed or missed": "bad", "to come": "next" };
 const STRIP_LEGEND = ["succeeded", "failed", "late", "running", "waiting", "skipped"];
 
-/** @param {{kind: string, x: number}} props */
-function Glyph({ kind, x }) {
+/** A fire, 7 by 10, at `x`. @param {{kind: string, x: number}} props */
+export function Glyph({ kind, x }) {
   if (kind === "ok") return html`<rect class="k-ok" x=${x + 2} y="3" width="3" height="10" rx="1" />`;
   if (kind === "bad") return html`<path class="k-bad" d=${`M${x} 4.5l7 7m0 -7l-7 7`} />`;
   if (kind === "late") return html`<path class="k-late" d=${`M${x + 3.5} 3l4 10h-8z`} />`;
@@ -61,22 +60,17 @@ function Glyph({ kind, x }) {
   return html`<circle class="k-off" cx=${x + 3.5} cy="8" r="2.6" />`;
 }
 
-/** A fire that succeeded late is drawn as late. @param {{outcome: string, late?: boolean}} time */
-const kindOf = ({ outcome, late }) => (late && KINDS[outcome] === "ok" ? "late" : KINDS[outcome] || "off");
+/** A fire that succeeded late is one that was late. @param {{outcome: string, late?: boolean}} time */
+const wordOf = ({ outcome, late }) => (late && KINDS[outcome] === "ok" ? "late" : outcome);
+const kindOf = (/** @type {string} */ word) => KINDS[word] || "off";
 
 /** The last twenty fires of a schedule, oldest first as given, the newest at the right. @param {{times: {outcome: string, late?: boolean}[]}} props */
 export function Strip({ times }) {
   const shown = times.slice(-STRIP_MAX);
-  /** @type {Map<string, number>} */
-  const counts = new Map();
-  for (const { outcome, late } of shown) {
-    const word = late && KINDS[outcome] === "ok" ? "late" : outcome;
-    counts.set(word, (counts.get(word) || 0) + 1);
-  }
-  const words = [...counts].map(([word, count]) => `${number(count)} ${word}`).join(", ");
+  const words = Object.entries(Object.groupBy(shown, wordOf)).map(([word, all = []]) => `${number(all.length)} ${word}`).join(", ");
   return html`<svg class="strip" viewBox="0 0 160 16" role="img" aria-label=${`Last ${counted(shown.length, "fire")}, newest at the right: ${words || "none yet"}`}>
-    ${shown.map((time, place) => html`<${Glyph} kind=${kindOf(time)} x=${(STRIP_MAX - shown.length + place) * STEP} />`)}</svg>`;
+    ${shown.map((time, place) => html`<${Glyph} kind=${kindOf(wordOf(time))} x=${(STRIP_MAX - shown.length + place) * STEP} />`)}</svg>`;
 }
 
 /** What the signs of strips mean. @param {{outcomes?: string[]}} props */
-export const StripLegend = ({ outcomes = STRIP_LEGEND }) => html`<p class="legend">${outcomes.map((outcome) => html`<span><svg viewBox="-1 0 10 16" aria-hidden="true"><${Glyph} kind=${kindOf({ outcome })} x=${0} /></svg>${outcome}</span>`)}</p>`;
+export const StripLegend = ({ outcomes = STRIP_LEGEND }) => html`<p class="legend">${outcomes.map((outcome) => html`<span><svg viewBox="-1 0 10 16" aria-hidden="true"><${Glyph} kind=${kindOf(outcome)} x=${0} /></svg>${outcome}</span>`)}</p>`;

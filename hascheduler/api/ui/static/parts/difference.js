@@ -10,8 +10,7 @@ const MARKS = { "+": "+", "-": "−", " ": " " };
 /** @typedef {{sign: " " | "+" | "-", text: string}} Line */
 
 /**
- * The lines of both texts in order, common lines once. If the texts are too long to compare line by line, everything
- * between their common ends counts as changed.
+ * The lines of both texts in order, common lines once: by their longest common subsequence, unless they are too long for that.
  * @param {string} before @param {string} after @returns {Line[]}
  */
 export function difference(before, after) {
@@ -19,44 +18,28 @@ export function difference(before, after) {
   let first = 0;
   while (first < old.length && first < young.length && old[first] === young[first]) first += 1;
   let last = 0;
-  while (last < old.length - first && last < young.length - first && old[old.length - 1 - last] === young[young.length - 1 - last]) last += 1;
-  const same = (/** @type {string} */ text) => /** @type {Line} */ ({ sign: " ", text });
+  while (last < old.length - first && last < young.length - first && old.at(-1 - last) === young.at(-1 - last)) last += 1;
   const [gone, come] = [old.slice(first, old.length - last), young.slice(first, young.length - last)];
-  return [...old.slice(0, first).map(same), ...middle(gone, come), ...old.slice(old.length - last).map(same)];
-}
-
-/** @param {string[]} gone @param {string[]} come @returns {Line[]} */
-function middle(gone, come) {
-  /** @type {Line[]} */
-  const lines = [];
-  let [row, column] = [0, 0];
-  if (gone.length * come.length <= COMPARED_MAX) {
-    // The longest common subsequence, from the end.
-    const width = come.length + 1;
-    const longest = new Uint32Array((gone.length + 1) * width);
-    for (let at = gone.length - 1; at >= 0; at -= 1) {
-      for (let by = come.length - 1; by >= 0; by -= 1) {
-        const here = at * width + by;
-        longest[here] = gone[at] === come[by] ? longest[here + width + 1] + 1 : Math.max(longest[here + width], longest[here + 1]);
-      }
-    }
-    while (row < gone.length && column < come.length) {
-      if (gone[row] === come[column]) {
-        lines.push({ sign: " ", text: gone[row] });
-        row += 1;
-        column += 1;
-      } else if (longest[(row + 1) * width + column] >= longest[row * width + column + 1]) {
-        lines.push({ sign: "-", text: gone[row] });
-        row += 1;
-      } else {
-        lines.push({ sign: "+", text: come[column] });
-        column += 1;
-      }
+  const width = come.length + 1;
+  const isShort = gone.length * come.length <= COMPARED_MAX;
+  const longest = new Uint32Array(isShort ? (gone.length + 1) * width : 0);
+  /** How many lines are common from these on. @param {number} row @param {number} column */
+  const common = (row, column) => longest[row * width + column] || 0;
+  for (let row = gone.length - 1; isShort && row >= 0; row -= 1) {
+    for (let column = come.length - 1; column >= 0; column -= 1) {
+      longest[row * width + column] = gone[row] === come[column] ? common(row + 1, column + 1) + 1 : Math.max(common(row + 1, column), common(row, column + 1));
     }
   }
-  for (; row < gone.length; row += 1) lines.push({ sign: "-", text: gone[row] });
-  for (; column < come.length; column += 1) lines.push({ sign: "+", text: come[column] });
-  return lines;
+  const same = (/** @type {string} */ text) => /** @type {Line} */ ({ sign: " ", text });
+  const lines = old.slice(0, first).map(same);
+  for (let [row, column] = [0, 0]; row < gone.length || column < come.length; ) {
+    if (row < gone.length && gone[row] === come[column]) {
+      lines.push(same(gone[row]));
+      [row, column] = [row + 1, column + 1];
+    } else if (column === come.length || (row < gone.length && common(row + 1, column) >= common(row, column + 1))) lines.push({ sign: "-", text: gone[row++] });
+    else lines.push({ sign: "+", text: come[column++] });
+  }
+  return [...lines, ...old.slice(old.length - last).map(same)];
 }
 
 /** Changed lines with a few around them. @param {{before: string, after: string, label: string, none?: string}} props */

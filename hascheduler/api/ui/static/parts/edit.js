@@ -1,11 +1,10 @@
 // Edit a stored document as JSON: show the difference before sending, and merge if somebody else changed it.
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useEffect, useState } from "../html.js";
 import { Problem, parse, request, stringify } from "../api.js";
 import { plain } from "../format.js";
-import { Failure, closeMenus } from "./basic.js";
+import { Dialog, Failure, useAct } from "./basic.js";
 import { Difference, merged, same } from "./difference.js";
 
-const INDENT = 2;
 const ROWS_MIN = 8;
 const ROWS_MAX = 24;
 
@@ -16,7 +15,7 @@ const ROWS_MAX = 24;
 const drafts = new Map();
 
 /** @param {any} value */
-const written = (value) => stringify(value, INDENT);
+const written = (value) => stringify(value, 2);
 
 /** Parse JSON; throw an error that says where it is wrong. @param {string} text */
 export function readJson(text) {
@@ -45,100 +44,67 @@ export function JsonField({ label, name, value, first, onType }) {
 export function Edit(props) {
   const { label, what, path } = props;
   const [open, setOpen] = useState(false);
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
-    if (open && dialog.current && !dialog.current.open) dialog.current.showModal();
-  }, [open]);
-  const leave = () => {
-    closeMenus(null);
-    dialog.current?.closest(".menu")?.querySelector("summary")?.focus();
-    setOpen(false);
-  };
+  const close = () => setOpen(false);
   return html`<button type="button" aria-haspopup="dialog" onClick=${() => setOpen(true)}>${label}${drafts.has(path) ? " (unsaved)" : ""}</button>
-    ${open && html`<dialog class="editor" ref=${dialog} aria-label=${`Edit ${what}`} onClose=${leave}><div class="form">
-      <h2>Edit ${plain(what, 200)}</h2><${Editor} ...${props} close=${() => dialog.current?.close()} />
-    </div></dialog>`}`;
+    ${open && html`<${Dialog} name=${`Edit ${what}`} wide leave=${close}><div class="form"><h2>Edit ${plain(what, 200)}</h2><${Editor} ...${props} close=${close} /></div><//>`}`;
 }
 
 /** @param {any} props */
 function Editor({ what, path, form, done, close, hint, Preview }) {
   const [draft, setDraft] = useState(/** @type {Draft | null} */ (drafts.get(path) || null));
   const [tried, setTried] = useState(/** @type {any} */ (null));
-  const [theirs, setTheirs] = useState(/** @type {{etag: string, form: any} | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [busy, setBusy] = useState(false);
+  const [theirs, setTheirs] = useState(/** @type {Draft | null} */ (null));
+  const { busy, error, run, submit } = useAct();
+  /** The stored document, as a draft without changes. @returns {Promise<Draft>} */
   const ask = async () => {
-    const answer = await request("GET", path);
-    return { etag: answer.etag || "", form: form(answer.data) };
+    const { data, etag } = await request("GET", path);
+    return { etag: etag || "", base: form(data), text: written(form(data)) };
   };
-  const keep = (/** @type {Draft} */ next) => {
+  /** @param {Draft} next */
+  const edit = (next) => {
     if (next.text === written(next.base)) drafts.delete(path);
     else drafts.set(path, next);
-    setDraft(next);
-  };
-  const forget = () => {
-    drafts.delete(path);
-    setDraft(null);
-  };
-  /** @param {() => Promise<any>} act */
-  const safely = async (act) => {
-    setBusy(true);
-    setError(null);
-    try {
-      await act();
-    } catch (failed) {
-      setError(failed);
-    } finally {
-      setBusy(false);
-    }
-  };
-  const begin = () => safely(async () => {
-    const now = await ask();
     setTheirs(null);
     setTried(null);
-    keep({ etag: now.etag, base: now.form, text: written(now.form) });
-  });
+    setDraft(next);
+  };
+  const discard = () => {
+    drafts.delete(path);
+    close();
+  };
+  const begin = () => run(async () => edit(await ask()));
   useEffect(() => {
     if (!draft) begin();
   }, []);
   /** @param {any} mine @param {string} etag */
-  const send = (mine, etag) => safely(async () => {
+  const send = (mine, etag) => run(async () => {
     try {
       await request("PUT", path, { body: mine, headers: { "if-match": etag } });
     } catch (failed) {
       if (!(failed instanceof Problem) || failed.status !== 412) throw failed;
-      setTheirs(await ask());
-      return;
+      return setTheirs(await ask());
     }
-    forget();
     done();
-    close();
+    discard();
   });
-  const look = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    safely(async () => setTried(readJson(/** @type {Draft} */ (draft).text)));
-  };
   if (!draft) return html`<${Failure} error=${error} />${!error && html`<p class="off" role="status">Loading…</p>`}<div class="acts"><button type="button" onClick=${close}>Close</button></div>`;
 
   if (theirs) {
     const mine = readJson(draft.text);
-    const onTop = merged(draft.base, mine, theirs.form);
-    return html`<div class="note" role="alert"><p><strong>The ${plain(what, 200)} was changed meanwhile.</strong> You started from revision ${draft.etag.replaceAll('"', "")}, and revision ${theirs.etag.replaceAll('"', "")} is stored now.</p></div>
+    const onTop = merged(draft.base, mine, theirs.base);
+    const revision = (/** @type {Draft} */ { etag }) => etag.replaceAll('"', "");
+    return html`<div class="note" role="alert"><p><strong>The ${plain(what, 200)} was changed meanwhile.</strong> You started from revision ${revision(draft)}, and revision ${revision(theirs)} is stored now.</p></div>
       <h3>Their changes</h3>
-      <${Difference} before=${written(draft.base)} after=${written(theirs.form)} label="From what you saw to what is stored now" none="No changes to fields that you can edit." />
+      <${Difference} before=${written(draft.base)} after=${theirs.text} label="From what you saw to what is stored now" none="No changes to fields that you can edit." />
       <h3>Your changes</h3>
       <${Difference} before=${written(draft.base)} after=${written(mine)} label="From what you saw to your version" />
       <h3>Both merged</h3>
-      <${Difference} before=${written(theirs.form)} after=${written(onTop)} label="From what is stored now to both" none="No differences: your changes are already stored." />
+      <${Difference} before=${theirs.text} after=${written(onTop)} label="From what is stored now to both" none="No differences: your changes are already stored." />
       <${Failure} error=${error} />
       <div class="acts">
         <button type="button" onClick=${close}>Close and keep my draft</button>
         <button type="button" disabled=${busy} onClick=${begin}>Discard mine</button>
-        <button type="button" disabled=${busy} onClick=${() => {
-          keep({ etag: theirs.etag, base: theirs.form, text: written(onTop) });
-          setTheirs(null);
-          setTried(null);
-        }}>Edit the merged version</button>
+        <button type="button" disabled=${busy} onClick=${() => edit({ ...theirs, text: written(onTop) })}>Edit the merged version</button>
         <button type="button" class="primary" disabled=${busy} onClick=${() => send(onTop, theirs.etag)}>Save the merged version</button>
       </div>`;
   }
@@ -149,23 +115,17 @@ function Editor({ what, path, form, done, close, hint, Preview }) {
       ${Preview && !isSame && html`<${Preview} path=${path} base=${draft.base} mine=${tried} />`}
       <${Failure} error=${error} />
       <div class="acts">
-        <button type="button" onClick=${() => {
-          setTried(null);
-          setError(null);
-        }}>Back to editing</button>
+        <button type="button" onClick=${() => run(async () => setTried(null))}>Back to editing</button>
         <button type="button" class="primary" disabled=${busy || isSame} onClick=${() => send(tried, draft.etag)}>${busy ? "Saving…" : "Save"}</button>
       </div>`;
   }
 
-  return html`<form class="form" onSubmit=${look}>
+  return html`<form class="form" onSubmit=${submit(async () => setTried(readJson(draft.text)))}>
     ${hint && html`<p class="q">${hint}</p>`}
-    <${JsonField} label="As JSON" value=${draft.text} onType=${(/** @type {string} */ text) => keep({ ...draft, text })} />
+    <${JsonField} label="As JSON" value=${draft.text} onType=${(/** @type {string} */ text) => edit({ ...draft, text })} />
     <${Failure} error=${error} />
     <div class="acts">
-      <button type="button" onClick=${() => {
-        forget();
-        close();
-      }}>Discard my changes</button>
+      <button type="button" onClick=${discard}>Discard my changes</button>
       <button type="button" onClick=${close}>Close</button>
       <button type="submit" class="primary" disabled=${busy}>Show the difference</button>
     </div>

@@ -1,5 +1,6 @@
 // The search line of a view: each filter is a parameter of the address, shown as a chip.
 import { html, useEffect, useState } from "../html.js";
+import { ofAll } from "../api.js";
 import { instantOf, plain, shortTime } from "../format.js";
 import { place, setQuery } from "../router.js";
 
@@ -9,16 +10,15 @@ import { place, setQuery } from "../router.js";
  * @typedef {{name: string, label?: string, kind?: "text" | "many" | "instant", values?: string[], hidden?: boolean}} Field
  */
 
-/** @param {Field} field @param {string} value */
-const chipText = ({ kind, name, label = name }, value) => `${label}: ${plain(kind === "instant" ? shortTime(value) : value, 60)}`;
-
 /**
  * One line to search and filter by. Text with a known name and a colon becomes a chip ("definition:resize"), other text is what `bare` makes
- * of it.
- * @param {{label: string, placeholder: string, fields: Field[], bare: (text: string) => Record<string, any>}} props
+ * of it. A token of one tenant does not filter by tenants.
+ * @param {{label: string, placeholder: string, fields: Field[], bare?: (text: string) => Record<string, any>}} props
  */
-export function Find({ label, placeholder, fields, bare }) {
+export function Find({ label, placeholder, fields: all, bare = (text) => ({ text }) }) {
   const query = place.value.query;
+  const fields = ofAll.value ? all : all.filter(({ name }) => name !== "tenant");
+  const shown = fields.filter(({ hidden }) => !hidden);
   const [text, type] = useState("");
   const [wrong, setWrong] = useState("");
   const address = query.toString();
@@ -40,10 +40,10 @@ export function Find({ label, placeholder, fields, bare }) {
     if (!field) setQuery(bare(value));
     else setQuery({ [field.name]: field.kind === "many" ? [...new Set([...query.getAll(field.name), value])] : instant || value });
   };
-  const hints = fields.filter(({ hidden }) => !hidden).flatMap(({ name, values }) => (text.includes(":") ? (values || []).map((value) => `${name}:${value}`) : [`${name}:${text.trim()}`]));
+  const hints = shown.flatMap(({ name, values }) => (text.includes(":") ? (values || []).map((value) => `${name}:${value}`) : [`${name}:${text.trim()}`]));
   return html`<form class="find" role="search" onSubmit=${submit}>
-    ${fields.filter(({ hidden }) => !hidden).flatMap((field) => query.getAll(field.name).map((value) => html`<span class="chip"><bdi>${chipText(field, value)}</bdi>
-      <button type="button" aria-label=${`Remove the filter ${field.label || field.name}`} onClick=${() => setQuery({ [field.name]: query.getAll(field.name).filter((other) => other !== value) })}>×</button></span>`))}
+    ${shown.flatMap(({ name, kind, label = name }) => query.getAll(name).map((value) => html`<span class="chip"><bdi>${label}: ${plain(kind === "instant" ? shortTime(value) : value, 60)}</bdi>
+      <button type="button" aria-label=${`Remove the filter ${label}`} onClick=${() => setQuery({ [name]: query.getAll(name).filter((other) => other !== value) })}>×</button></span>`))}
     <input type="search" name="find" aria-label=${label} placeholder=${placeholder} value=${text} list="find-hints" maxlength="400" autocomplete="off" spellcheck=${false}
       onInput=${(/** @type {any} */ event) => type(event.target.value)} />
     <datalist id="find-hints">${hints.map((hint) => html`<option value=${hint} />`)}</datalist>
@@ -51,12 +51,5 @@ export function Find({ label, placeholder, fields, bare }) {
   </form>`;
 }
 
-/** The values of the named filters. @param {string[]} names @param {string[]} [lists] */
-export function filters(names, lists = []) {
-  const query = place.value.query;
-  /** @type {Record<string, any>} */
-  const found = {};
-  for (const name of names) found[name] = query.get(name) || "";
-  for (const name of lists) found[name] = query.getAll(name);
-  return found;
-}
+/** The values of the filters in the address. @param {Field[]} fields @returns {Record<string, any>} */
+export const filters = (fields) => Object.fromEntries(fields.map(({ name, kind }) => [name, kind === "many" ? place.value.query.getAll(name) : place.value.query.get(name) || ""]));

@@ -1,33 +1,19 @@
 // A preview: the next fires in the trigger's zone, and what each change of the clock does to them.
 import { html } from "../html.js";
-import { left, myZone, plain, span, time } from "../format.js";
-import { now } from "../live.js";
+import { now } from "../data.js";
+import { farYear, left, myZone, plain, span, time, written } from "../format.js";
 import { cityOf } from "./trigger.js";
-
-const YEAR_SHOWN_MS = 180 * 86_400_000;
-const UNTOUCHED = "none of its times";
 
 /** The time on a clock, with seconds only if there are some. @param {string} text  "…T03:00:00+02:00" */
 const onClock = (text) => text.slice(11, text.slice(17, 19) === "00" ? 16 : 19);
 
-/** The day of a fire in its zone: "Sun 28 Mar". @param {import("../wire.js").FireResponse} fire */
-function dayOf(fire) {
-  const isFar = Math.abs(Date.parse(fire.nominal_at) - Date.now()) > YEAR_SHOWN_MS;
-  return new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", weekday: "short", day: "numeric", month: "short", year: isFar ? "numeric" : undefined })
-    .format(Date.parse(`${fire.local.slice(0, 10)}T00:00:00Z`)).replace(",", "");
-}
+/** The day of a fire in its zone: "Sun 28 Mar". @param {Wire.FireResponse} fire */
+const dayOf = ({ local }) => written(`${local.slice(0, 10)}T00:00:00Z`, "UTC", { weekday: "short", day: "numeric", month: "short", year: farYear(local) }).replace(",", "");
 
 /** The zone's short name at an instant, such as CEST. @param {string} at @param {string} zone */
-function shortName(at, zone) {
-  try {
-    const parts = new Intl.DateTimeFormat("en-GB", { timeZone: zone, timeZoneName: "short" }).formatToParts(new Date(at));
-    return parts.find((part) => part.type === "timeZoneName")?.value || "";
-  } catch {
-    return ""; // a zone that this browser does not know
-  }
-}
+const shortName = (at, zone) => written(at, zone, { hour: "numeric", timeZoneName: "short" }).split(" ").slice(1).join(" ");
 
-/** @param {{preview: import("../wire.js").PreviewResponse & Partial<import("../wire.js").EditPreviewResponse>}} props  with `added` and `removed`, what an edit would change */
+/** @param {{preview: Wire.PreviewResponse & Partial<Wire.EditPreviewResponse>}} props  with `added` and `removed`, what an edit would change */
 export function Fires({ preview }) {
   const added = new Set((preview.added || []).map((fire) => fire.nominal_at));
   const rows = [
@@ -43,7 +29,7 @@ export function Fires({ preview }) {
     : html`<p class="q">It never fires.</p>`}`;
 }
 
-/** @param {{fire: import("../wire.js").FireResponse, change: string, zone: string}} props */
+/** @param {{fire: Wire.FireResponse, change: string, zone: string}} props */
 function Row({ fire, change, zone }) {
   const jitterMs = Date.parse(fire.due_at) - Date.parse(fire.nominal_at);
   return html`<tr><th scope="row" class="n">${dayOf(fire)}${change && html`<small class=${change === "added" ? "good" : "bad"}>${change === "added" ? "+ added" : "− removed"}</small>`}</th>
@@ -55,9 +41,9 @@ function Row({ fire, change, zone }) {
     <td class="r n q">${left(fire.nominal_at, now.value)}</td></tr>`;
 }
 
-/** The changes of the clock in the next 400 days that move a fire. @param {{preview: import("../wire.js").PreviewResponse, zone: string, columns: number}} props */
+/** The changes of the clock in the next 400 days that move a fire. @param {{preview: Wire.PreviewResponse, zone: string, columns: number}} props */
 function ClockChanges({ preview, zone, columns }) {
-  const changes = preview.clock_changes.filter((change) => !change.explanation.includes(UNTOUCHED));
+  const changes = preview.clock_changes.filter((change) => !change.explanation.includes("none of its times"));
   if (!changes.length) {
     const words = preview.clock_changes.length ? "skips or repeats none of its times" : "does not change";
     return zone !== "UTC" && html`<tr><td class="q" colspan=${columns}>In the next 400 days the clock in ${cityOf(zone)} ${words}.</td></tr>`;

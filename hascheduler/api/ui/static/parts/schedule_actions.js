@@ -1,55 +1,55 @@
 // What can be done with one schedule: entries of its menu, or buttons on its page.
-import { html, useEffect, useState } from "../html.js";
-import { post, request, segment } from "../api.js";
-import { counted, number, plain, time } from "../format.js";
-import { may } from "../session.js";
-import { Action, say } from "./actions.js";
-import { Failure, JobLink, Link } from "./basic.js";
+import { html, useState } from "../html.js";
+import { may, post, request, segment } from "../api.js";
+import { useData } from "../data.js";
+import { counted, number, plain, spanMs, time } from "../format.js";
+import { Action, Failure, Field, JobLink, Link, loaded, payloadsAreSecret, say, useAct } from "./basic.js";
 import { patchOf } from "./difference.js";
 import { Edit } from "./edit.js";
 import { Fires } from "./fires.js";
-import { payloadsAreSecret } from "./hidden.js";
-import { spanMs } from "./trigger.js";
 
-/** @typedef {import("../wire.js").ScheduleResponse} Schedule */
+/** @typedef {{schedule: Wire.ScheduleResponse, reload: () => void, primary?: boolean}} Props */
 
 const FIRES = 10;
 /** The fields of a trigger that restrict its times; shown last. */
 const NARROWING = new Set(["jitter", "start_at", "end_at", "max_fires", "exclude", "calendars"]);
 
-/** @param {Schedule} schedule */
+/** What happens if the last job still runs at a fire, by `overlap`. @type {Record<string, string>} */
+export const OVERLAPS = { skip: "skip this fire", buffer_one: "let one wait", allow: "run both", cancel_running: "cancel the running one" };
+/** What happens to missed fires, by `misfire.catch_up`. @type {Record<string, string>} */
+export const CATCH_UPS = { latest: "fire once when it is back", all: "fire each", none: "drop it" };
+
+/** @param {Wire.ScheduleResponse} schedule */
 export const scheduleState = (schedule) => (schedule.paused ? "paused" : schedule.next_at ? "active" : "ended");
 
 /** True if the job of a time began later than the schedule's grace and jitter.
- * @param {Schedule} schedule @param {import("../wire.js").RecentTime} time */
+ * @param {Wire.ScheduleResponse} schedule @param {Wire.RecentTime} time */
 export const isLate = ({ misfire, trigger }, { late_ms: lateMs }) => lateMs !== null && lateMs > spanMs(misfire.grace) + spanMs(trigger.jitter);
 
 /** The `If-Match` tag of a document. @param {{rev: number}} shown */
 export const tagOf = (shown) => `"${shown.rev}"`;
 
-const pathOf = (/** @type {Schedule} */ { name }) => `/v1/schedules/${segment(name)}`;
-const nameOf = (/** @type {Schedule} */ { name }) => html`<bdi class="b">${plain(name, 80)}</bdi>`;
+const pathOf = (/** @type {Wire.ScheduleResponse} */ { name }) => `/v1/schedules/${segment(name)}`;
+const nameOf = (/** @type {Wire.ScheduleResponse} */ { name }) => html`<bdi class="b">${plain(name, 80)}</bdi>`;
 
-/** Everything that this session may do with a schedule, for a `Menu`; `isLess`: without what its page has as buttons.
- * @param {{schedule: Schedule, reload: () => void, gone: () => void, isLess?: boolean}} props */
-export function scheduleActs({ schedule, reload, gone, isLess }) {
-  const given = { schedule, reload };
-  return [
-    !isLess && may("submit") && html`<${RunNow} ...${given} />`,
-    !isLess && may("operate") && (schedule.paused ? html`<${Resume} ...${given} />` : html`<${Pause} ...${given} />`),
-    !isLess && may("operate") && html`<${EditSchedule} ...${given} />`,
-    may("operate") && html`<${Backfill} ...${given} />`,
-    may("operate") && schedule.ahead_until && !schedule.paused && html`<${Reset} ...${given} />`,
-    html`<${Link} to="jobs" query=${{ schedule: schedule.name }}>Its jobs<//>`,
-    may("operate") && html`<hr />`,
-    may("operate") && html`<${Delete} schedule=${schedule} gone=${gone} />`,
-  ].filter(Boolean);
-}
+/** What this session may do with a schedule and does most, and `moreActs` it may do. @param {Props} given */
+export const scheduleActs = (given) => [
+  may("submit") && html`<${RunNow} ...${given} />`,
+  may("operate") && (given.schedule.paused ? html`<${Resume} ...${given} />` : html`<${Pause} ...${given} />`),
+  may("operate") && html`<${EditSchedule} ...${given} />`,
+];
 
-/** @typedef {{schedule: Schedule, reload: () => void, primary?: boolean}} Props */
+/** @param {Props & {gone: () => void}} given */
+export const moreActs = (given) => [
+  may("operate") && html`<${Backfill} ...${given} />`,
+  may("operate") && given.schedule.ahead_until && !given.schedule.paused && html`<${Reset} ...${given} />`,
+  html`<${Link} to="jobs" query=${{ schedule: given.schedule.name }}>Its jobs<//>`,
+  may("operate") && html`<hr />`,
+  may("operate") && html`<${Delete} ...${given} />`,
+];
 
 /** @param {Props} props */
-export const RunNow = ({ schedule, reload, primary }) => html`<${Action} label="Run now…" primary=${primary} confirm="Run now" done=${(/** @type {import("../wire.js").JobResponse} */ job) => {
+const RunNow = ({ schedule, reload }) => html`<${Action} label="Run now…" confirm="Run now" done=${(/** @type {Wire.JobResponse} */ job) => {
     say(html`${nameOf(schedule)} made the job <${JobLink} id=${job.id} />.`);
     reload();
   }} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/trigger`, form.get("overlap") ? { overlap: form.get("overlap") } : {})}
@@ -59,26 +59,26 @@ export const RunNow = ({ schedule, reload, primary }) => html`<${Action} label="
   </select></label><//>`;
 
 /** @param {Props} props */
-export const Pause = ({ schedule, reload }) => html`<${Action} label="Pause…" done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/pause`, { because: form.get("because") || null })}
-  question=${html`<p>${nameOf(schedule)} does not fire until it is resumed. Its jobs go on.</p>`}><label class="field"><span class="b">Reason (shown to others)</span><input name="because" maxlength="256" /></label><//>`;
+const Pause = ({ schedule, reload }) => html`<${Action} label="Pause…" done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/pause`, { because: form.get("because") || null })}
+  question=${html`<p>${nameOf(schedule)} does not fire until it is resumed. Its jobs go on.</p>`}><${Field} label="Reason (shown to others)" name="because" maxlength="256" /><//>`;
 
 /** @param {Props} props */
-export const Resume = ({ schedule, reload, primary }) => html`<${Action} label="Resume…" primary=${primary} done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/resume`, { catch_up: form.get("catch_up") === "on" })}
+const Resume = ({ schedule, reload, primary }) => html`<${Action} label="Resume…" primary=${primary} done=${reload} act=${(/** @type {FormData} */ form) => post(`${pathOf(schedule)}/resume`, { catch_up: form.get("catch_up") === "on" })}
   question=${html`<p>${nameOf(schedule)} fires again from now on.</p>`}><label><input type="checkbox" name="catch_up" /> Also catch up on the times since the pause, by its misfire policy</label><//>`;
 
 /** @param {Props} props */
 const Reset = ({ schedule, reload }) => html`<${Action} label="Reset…" done=${reload} act=${() => post(`${pathOf(schedule)}/reset`)}
   question=${html`<p>A clock was wrong, and ${nameOf(schedule)} fired ahead of time. If the clocks are right again, it continues from now. Times that already have a job do not fire again.</p>`} />`;
 
-/** @param {{schedule: Schedule, gone: () => void}} props */
+/** @param {{schedule: Wire.ScheduleResponse, gone: () => void}} props */
 const Delete = ({ schedule, gone }) => html`<${Action} label="Delete…" danger done=${gone} said=${html`${nameOf(schedule)} is deleted.`} act=${() => request("DELETE", pathOf(schedule), { headers: { "if-match": tagOf(schedule) } })}
   question=${html`<p>This deletes ${nameOf(schedule)} and its counts. Its jobs go on.</p>`} />`;
 
 /** @param {Props} props */
-export const EditSchedule = ({ schedule, reload }) => html`<${Edit} label="Edit…" what=${`schedule ${schedule.name}`} path=${pathOf(schedule)} form=${editable} done=${reload} Preview=${EditPreview}
+const EditSchedule = ({ schedule, reload }) => html`<${Edit} label="Edit…" what=${`schedule ${schedule.name}`} path=${pathOf(schedule)} form=${editable} done=${reload} Preview=${EditPreview}
   hint="Times that are already decided do not change. An interval without an anchor keeps the stored one." />`;
 
-/** The fields of a schedule that may be sent back. Payloads that are never shown stay as stored. @param {Schedule} shown */
+/** The fields of a schedule that may be sent back. Payloads that are never shown stay as stored. @param {Wire.ScheduleResponse} shown */
 function editable(shown) {
   const { trigger, misfire, overlap, pause_after_failures, job, jobs, labels } = shown;
   const lean = (/** @type {any} */ each) => {
@@ -97,47 +97,34 @@ function editable(shown) {
 
 /** What an edit would change about the next fires. @param {{path: string, base: any, mine: any}} props */
 function EditPreview({ path, base, mine }) {
-  const [preview, show] = useState(/** @type {import("../wire.js").EditPreviewResponse | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    post(`${path}/preview?count=${FIRES}`, patchOf(base, mine)).then(show, setError);
-  }, []);
-  return html`<h3>Effect on the next fires</h3><${Failure} error=${error} />
-    ${!error && !preview && html`<p class="off" role="status">Loading…</p>`}
-    ${preview && html`<p>${counted(preview.added.length, "fire")} added and ${number(preview.removed.length)} removed, until ${time(preview.until)}.</p><${Fires} preview=${preview} />`}`;
+  /** @type {import("../data.js").Asked<Wire.EditPreviewResponse>} */
+  const asked = useData(`${path}/preview`, { count: FIRES }, { everyMs: 0, body: patchOf(base, mine) });
+  return html`<h3>Effect on the next fires</h3>${loaded(asked, (preview) => html`<p>${counted(preview.added.length, "fire")} added and ${number(preview.removed.length)} removed, until ${time(preview.until)}.</p><${Fires} preview=${preview} />`)}`;
 }
 
 /** @param {Props} props */
 function Backfill({ schedule, reload }) {
-  const [found, setFound] = useState(/** @type {import("../wire.js").BackfillResponse | null} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const path = `${pathOf(schedule)}/backfill`;
-  const body = (/** @type {FormData} */ form) => ({
-    from: new Date(String(form.get("from"))).toISOString(),
-    to: new Date(String(form.get("to"))).toISOString(),
-    overlap: form.get("overlap"),
-  });
-  const count = async (/** @type {any} */ event) => {
-    const form = event.target.form;
-    if (!form.reportValidity()) return;
-    setError(null);
-    setFound(null);
-    try {
-      setFound(await post(path, { ...body(new FormData(form)), dry_run: true }));
-    } catch (failed) {
-      setError(failed);
-    }
+  const [found, setFound] = useState(/** @type {Wire.BackfillResponse | null} */ (null));
+  const counting = useAct();
+  const ask = (/** @type {FormData} */ form, more = {}) => {
+    const instant = (/** @type {string} */ name) => new Date(String(form.get(name))).toISOString();
+    return post(`${pathOf(schedule)}/backfill`, { from: instant("from"), to: instant("to"), overlap: form.get("overlap"), ...more });
   };
-  return html`<${Action} label="Backfill…" confirm="Create the jobs" onOpen=${() => setFound(null)} act=${(/** @type {FormData} */ form) => post(path, body(form))}
-      done=${(/** @type {import("../wire.js").BackfillResponse} */ made) => {
+  const count = (/** @type {any} */ event) => {
+    const { form } = event.target;
+    setFound(null);
+    if (form.reportValidity()) counting.run(async () => setFound(await ask(new FormData(form), { dry_run: true })));
+  };
+  return html`<${Action} label="Backfill…" confirm="Create the jobs" onOpen=${() => setFound(null)} act=${ask}
+      done=${(/** @type {Wire.BackfillResponse} */ made) => {
         say(`Created ${counted(made.created, "job")}.`);
         reload();
       }}
       question=${html`<p>Creates a job for each past time of ${nameOf(schedule)} that has none, using the current trigger; at most 1,000 jobs per request.</p>`}>
-      <div class="pair"><label class="field"><span class="b">From (your clock)</span><input type="datetime-local" name="from" step="1" required /></label>
-        <label class="field"><span class="b">Through</span><input type="datetime-local" name="to" step="1" required /></label></div>
+      <div class="pair"><${Field} label="From (your clock)" type="datetime-local" name="from" step="1" required />
+        <${Field} label="Through" type="datetime-local" name="to" step="1" required /></div>
       <label class="field"><span class="b">Concurrency</span><select name="overlap"><option value="buffer_one">one after the other</option><option value="allow">all at once</option></select></label>
       <div class="top"><span role="status">${found && `${counted(found.count, "time")}: ${number(found.created)} would get a job, ${number(found.existing)} already have one${found.undecided ? `, ${number(found.undecided)} are not decided yet` : ""}.`}</span><button type="button" onClick=${count}>Count first</button></div>
-      <${Failure} error=${error} />
+      <${Failure} error=${counting.error} />
     <//>`;
 }

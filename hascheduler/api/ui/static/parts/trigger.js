@@ -11,23 +11,14 @@ const ALIASES = {
   "@midnight": "0 0 * * *",
   "@hourly": "0 * * * *",
 };
-export const DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-const DAY_NAMES = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+/** Monday first. */
+export const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+const DAY_NAMES = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const MONTH_NAMES = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
 const PLACES = ["", "first", "second", "third", "fourth", "fifth"];
-const UNITS = { w: "weeks", d: "d", h: "h", m: "min", s: "s", ms: "ms" };
 const SINGLE = { "1d": "day", "1h": "hour", "1m": "minute", "1s": "second" };
 const CLOCK_TIMES_MAX = 6;
-const SPAN = /(\d+(?:\.\d+)?)(ms|w|d|h|m|s)/g;
-
-/** "1m30s" as "1 min 30 s". @param {string} text */
-export const spanWords = (text) => String(text).replace(SPAN, (_, count, unit) => `${count} ${/** @type {any} */ (UNITS)[unit]} `).trim();
-
-const UNITS_MS = /** @type {Record<string, number>} */ ({ w: 604_800_000, d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 });
-
-/** "1m30s" in milliseconds. @param {string} text */
-export const spanMs = (text) => [...String(text).matchAll(SPAN)].reduce((sum, [, count, unit]) => sum + Number(count) * UNITS_MS[unit], 0);
 
 /** The place that names a zone: "Berlin" of Europe/Berlin. @param {string | null | undefined} zone */
 export const cityOf = (zone) => String(zone || "UTC").split("/").slice(-1)[0].replaceAll("_", " ");
@@ -65,63 +56,57 @@ function field(text, low, high, words = []) {
   return { kind: "list", values: [...new Set(text.split(",").map(value))].sort((one, other) => one - other) };
 }
 
-/** The time of day, and whether it is a few times on the clock. @param {Field} minute @param {Field} hour @param {Field} second */
+/** The time of day; it begins with "at" if it is a few times on the clock. @param {Field} minute @param {Field} hour @param {Field} second @returns {string} */
 function clock(minute, hour, second) {
-  const at = second.kind === "list" && second.values.length === 1 ? second.values[0] : null;
+  const single = (/** @type {Field} */ each) => (each.kind === "list" && each.values.length === 1 ? each.values[0] : null);
+  const every = (/** @type {Field} */ each, /** @type {string} */ unit, /** @type {number} */ whole) =>
+    each.kind === "all" ? `every ${unit}` : each.kind === "step" && whole % each.step === 0 ? `every ${each.step} ${unit}s` : "";
+  const at = single(second);
   if (at === null) {
-    if (minute.kind !== "all" || hour.kind !== "all") throw new Odd();
-    if (second.kind === "all") return { words: "every second", few: false };
-    if (second.kind === "step" && 60 % second.step === 0) return { words: `every ${second.step} seconds`, few: false };
+    const words = minute.kind === "all" && hour.kind === "all" && every(second, "second", 60);
+    if (words) return words;
     throw new Odd();
   }
-  const seconds = at ? `:${two(at)}` : "";
-  const past = at ? `, ${at} s past the minute` : "";
-  if (minute.kind === "all" || (minute.kind === "step" && 60 % minute.step === 0)) {
-    const every = (minute.kind === "all" ? "every minute" : `every ${minute.step} minutes`) + past;
-    if (hour.kind === "all") return { words: every, few: false };
-    if (hour.kind === "span") return { words: `${every} from ${two(hour.low)}:00 to ${two(hour.high)}:59`, few: false };
-    if (hour.kind === "list" && hour.values.length === 1) return { words: `${every} from ${two(hour.values[0])}:00 to ${two(hour.values[0])}:59`, few: false };
-    throw new Odd();
-  }
+  const minutely = every(minute, "minute", 60);
+  const often = minutely && at ? `${minutely}, ${at} s past the minute` : minutely;
+  const [low, high] = hour.kind === "span" ? [hour.low, hour.high] : [single(hour), single(hour)];
+  if (often && hour.kind === "all") return often;
+  if (often && low !== null) return `${often} from ${two(low)}:00 to ${two(Number(high))}:59`;
   if (minute.kind !== "list") throw new Odd();
-  const minutes = minute.values.map((each) => `${two(each)}${seconds}`);
-  if (hour.kind === "all" || hour.kind === "step") {
-    if (hour.kind === "step" && 24 % hour.step) throw new Odd();
-    const every = hour.kind === "all" ? "every hour" : `every ${hour.step} hours from 00:${minutes[0]} on`;
-    if (hour.kind === "step") {
-      if (minutes.length > 1) throw new Odd();
-      return { words: every, few: false };
-    }
-    return { words: minutes.length === 1 && minutes[0] === "00" ? `${every}, on the hour` : `${every} at ${listed(minutes.map((each) => `:${each}`))}`, few: false };
-  }
-  if (hour.kind === "span") {
-    if (minutes.length > 1) throw new Odd();
-    return { words: `every hour from ${two(hour.low)}:${minutes[0]} to ${two(hour.high)}:${minutes[0]}`, few: false };
-  }
-  const times = hour.values.flatMap((each) => minutes.map((rest) => `${two(each)}:${rest}`));
-  if (times.length > CLOCK_TIMES_MAX) throw new Odd();
-  return { words: `at ${listed(times)}`, few: true };
+  const minutes = minute.values.map((each) => two(each) + (at ? `:${two(at)}` : ""));
+  if (hour.kind === "all") return String(minutes) === "00" ? "every hour, on the hour" : `every hour at ${listed(minutes.map((each) => `:${each}`))}`;
+  if (hour.kind === "list" && hour.values.length * minutes.length <= CLOCK_TIMES_MAX) return `at ${listed(hour.values.flatMap((each) => minutes.map((rest) => `${two(each)}:${rest}`)))}`;
+  const hourly = every(hour, "hour", 24);
+  if (minutes.length === 1 && hour.kind === "span") return `every hour from ${two(hour.low)}:${minutes[0]} to ${two(hour.high)}:${minutes[0]}`;
+  if (minutes.length === 1 && hourly) return `${hourly} from 00:${minutes[0]} on`;
+  throw new Odd();
+}
+
+/** The days of the week that a list of days and spans names, 0 to 6 from Monday; null if it is anything else. @param {string} field @returns {number[] | null} */
+export function daysOf(field) {
+  if (field === "*" || field === "?") return DAYS.map((_, day) => day);
+  const place = (/** @type {string} */ name) => (/^[0-7]$/.test(name) ? (Number(name) + 6) % 7 : DAYS.indexOf(name));
+  const spans = field.toLowerCase().split(",").map((part) => part.split("-").map(place));
+  if (spans.flat().includes(-1)) return null;
+  return [...new Set(spans.flatMap(([first, last = first]) => Array.from({ length: ((last - first + 7) % 7) + 1 }, (_, step) => (first + step) % 7)))].sort();
 }
 
 /** Days of the week; null: all. @param {string} text */
 function weekdays(text) {
-  const value = (/** @type {string} */ each) => {
-    const found = DAYS.includes(each) ? DAYS.indexOf(each) : /^[0-7]$/.test(each) ? Number(each) % 7 : -1;
-    if (found < 0) throw new Odd(text);
-    return found;
+  const name = (/** @type {string} */ each) => {
+    const days = daysOf(each);
+    if (days?.length !== 1) throw new Odd(text);
+    return DAY_NAMES[days[0]];
   };
-  if (text === "*" || text === "?") return null;
-  const numbered = /^([a-z0-9]+)#([1-5])$/.exec(text);
-  if (numbered) return `on the ${PLACES[Number(numbered[2])]} ${DAY_NAMES[value(numbered[1])]} of the month`;
+  const numbered = /^(\w+)#([1-5])$/.exec(text);
+  if (numbered) return `on the ${PLACES[Number(numbered[2])]} ${name(numbered[1])} of the month`;
   const last = /^l([0-7])$/.exec(text) || /^([a-z]{3}|[0-7])l$/.exec(text);
-  if (last) return `on the last ${DAY_NAMES[value(last[1])]} of the month`;
-  if (/^[a-z0-9]+-[a-z0-9]+$/.test(text)) {
-    const [first, end] = text.split("-");
-    if (value(first) === 1 && value(end) === 5) return "every weekday";
-    return `${DAY_NAMES[value(first)]} to ${DAY_NAMES[value(end)]}`;
-  }
-  const values = [...new Set(text.split(",").map(value))].sort((one, other) => ((one + 6) % 7) - ((other + 6) % 7));
-  return `every ${listed(values.map((each) => DAY_NAMES[each]))}`;
+  if (last) return `on the last ${name(last[1])} of the month`;
+  const days = daysOf(text);
+  if (!days) throw new Odd(text);
+  if (days.length === 7) return null;
+  if (String(days) === "0,1,2,3,4") return "every weekday";
+  return /^\w+-\w+$/.test(text) ? text.split("-").map(name).join(" to ") : `every ${listed(days.map((day) => DAY_NAMES[day]))}`;
 }
 
 /** Days of the month; null: all. @param {string} text */
@@ -166,8 +151,8 @@ export function cronWords(expression, zone) {
     // The offsets of zones are whole quarters of an hour.
     const isAnywhere = hour.kind === "all" && !days && !month && (minute.kind === "all" || (minute.kind === "step" && 15 % minute.step === 0));
     const where = isAnywhere ? "" : `in ${cityOf(zone)}`;
-    if (when.few) return [ofMonths || "every day", when.words, inMonths, where].filter(Boolean).join(" ");
-    return [[when.words, ofMonths].filter(Boolean).join(", "), inMonths, where].filter(Boolean).join(" ");
+    const words = when.startsWith("at ") ? `${ofMonths || "every day"} ${when}` : [when, ofMonths].filter(Boolean).join(", ");
+    return [words, inMonths, where].filter(Boolean).join(" ");
   } catch (error) {
     if (error instanceof Odd) return null;
     throw error;
@@ -180,7 +165,7 @@ function pattern(part, next) {
     case "cron":
       return cronWords(part.expression, part.timezone) || `cron ${part.expression} in ${cityOf(part.timezone)}`;
     case "interval":
-      return `every ${/** @type {any} */ (SINGLE)[part.every] || spanWords(part.every)}`;
+      return `every ${/** @type {any} */ (SINGLE)[part.every] || part.every}`;
     case "once":
       return `once, ${time(part.at)}`;
     case "times": {
@@ -199,7 +184,7 @@ function pattern(part, next) {
 function narrowing(trigger) {
   const use = trigger.calendars;
   return [
-    trigger.jitter && trigger.jitter !== "0s" ? `up to ${spanWords(trigger.jitter)} later` : "",
+    trigger.jitter && trigger.jitter !== "0s" ? `up to ${trigger.jitter} later` : "",
     trigger.start_at ? `from ${time(trigger.start_at)} on` : "",
     trigger.end_at ? `until ${time(trigger.end_at)}` : "",
     trigger.max_fires ? `at most ${counted(trigger.max_fires, "fire")}` : "",

@@ -1,30 +1,17 @@
 // The fields of a trigger in a form. The trigger is the truth; a text that is no trigger yet stays in its field.
 import { html, useState } from "../html.js";
 import { myZone } from "../format.js";
-import { DAYS } from "./trigger.js";
+import { DAYS, daysOf } from "./trigger.js";
 
 const KINDS = { interval: "Every…", times: "At times of day", cron: "Cron", once: "Once" };
 const CRON_FIELDS = ["minute", "hour", "day", "month", "weekday", "second"];
 const NARROWED = ["jitter", "start_at", "end_at", "max_fires", "exclude", "calendars"];
-/** Monday first. */
-const WEEK = [...DAYS.slice(1), DAYS[0]];
 const TIME = /^([01]?\d|2[0-3]):([0-5]\d)$/;
 const ZONES = [...new Set(["UTC", myZone, ...Intl.supportedValuesOf("timeZone")])];
 
 /** @typedef {"interval" | "times" | "cron" | "once"} Kind */
 /** Times of day on some days of the week, 0 to 6 from Monday.
  * @typedef {{times: string[], days: number[]}} Daily */
-
-/** @param {string} field @returns {number[] | null} */
-function daysOf(field) {
-  if (field === "*" || field === "?") return WEEK.map((_, day) => day);
-  const place = (/** @type {string} */ name) => (/^[0-7]$/.test(name) ? (Number(name) + 6) % 7 : WEEK.indexOf(name));
-  const days = field.toLowerCase().split(",").flatMap((part) => {
-    const [first, last = first] = part.split("-").map(place);
-    return last < first ? [-1] : Array.from({ length: last - first + 1 }, (_, step) => first + step);
-  });
-  return days.some((day) => day < 0) ? null : [...new Set(days)].sort();
-}
 
 /** The times of day of a trigger, or null if it is not that simple. @param {any} trigger @returns {Daily | null} */
 export function dailyOf(trigger) {
@@ -41,14 +28,9 @@ export function dailyOf(trigger) {
 /** The reverse of `dailyOf`: a cron trigger, or one for each minute of the hour.
  * @param {Daily} daily @param {string} timezone */
 function triggerOf({ times, days }, timezone) {
-  const week = days.length === 7 ? "*" : String(days) === "0,1,2,3,4" ? "mon-fri" : days.map((day) => WEEK[day]).join(",");
-  /** @type {Map<number, Set<number>>} */
-  const hours = new Map();
-  for (const time of times) {
-    const [hour, minute] = time.split(":").map(Number);
-    hours.set(minute, (hours.get(minute) || new Set()).add(hour));
-  }
-  const parts = [...hours].map(([minute, at]) => ({ type: "cron", expression: `${minute} ${[...at].sort((one, other) => one - other).join(",")} * * ${week}`, timezone }));
+  const week = days.length === 7 ? "*" : String(days) === "0,1,2,3,4" ? "mon-fri" : days.map((day) => DAYS[day]).join(",");
+  const hours = (/** @type {string[]} */ at) => [...new Set(at.map((time) => parseInt(time)))].sort((one, other) => one - other).join(",");
+  const parts = [...Map.groupBy(times, (time) => Number(time.split(":")[1]))].map(([minute, at]) => ({ type: "cron", expression: `${minute} ${hours(at)} * * ${week}`, timezone }));
   return parts.length === 1 ? parts[0] : { type: "any", of: parts };
 }
 
@@ -58,20 +40,16 @@ const fits = (trigger, kind) => (kind === "times" ? dailyOf(trigger) !== null : 
 /** The zone of the trigger's cron expressions. @param {any} trigger @returns {string} */
 const zoneIn = (trigger) => (trigger?.type === "any" ? trigger.of?.[0]?.timezone : trigger?.timezone) ?? myZone;
 
-/** A trigger of another kind, with the narrowing of the one before. @param {any} trigger @param {Kind} kind */
+/** A trigger of another kind. @param {any} trigger @param {Kind} kind */
 function begun(trigger, kind) {
   const tomorrow = new Date(Date.now() + 86_400_000);
-  const first = {
+  return {
     interval: { type: "interval", every: "15m" },
     times: triggerOf({ times: ["02:30"], days: [0, 1, 2, 3, 4, 5, 6] }, zoneIn(trigger)),
     cron: { type: "cron", expression: "30 2 * * *", timezone: zoneIn(trigger) },
     once: { type: "once", at: `${tomorrow.toISOString().slice(0, 14)}00:00Z` },
-  };
-  return narrowed(first[kind], trigger);
+  }[kind];
 }
-
-/** @param {any} trigger @param {any} before */
-const narrowed = (trigger, before) => ({ ...trigger, ...Object.fromEntries(NARROWED.filter((name) => before?.[name] !== undefined).map((name) => [name, before[name]])) });
 
 /** What time it is in a zone, or what is wrong with its name. @param {string} zone */
 function zoneHint(zone) {
@@ -88,13 +66,15 @@ function zoneHint(zone) {
 export function TriggerFields({ trigger, change, children }) {
   const [chosen, choose] = useState(/** @type {Kind | ""} */ (""));
   const kind = chosen && fits(trigger, chosen) ? chosen : /** @type {Kind[]} */ (["times", "interval", "cron", "once"]).find((each) => fits(trigger, each)) || "";
+  /** With the narrowing of the trigger before. @param {any} next */
+  const tell = (next) => change({ ...next, ...Object.fromEntries(NARROWED.map((name) => [name, trigger?.[name]])) });
   const Fields = { interval: Every, times: Daily, cron: Cron, once: Once, "": Other }[kind];
   return html`<fieldset><legend>When</legend>
     <span class="seg">${Object.entries(KINDS).map(([name, title]) => html`<label><input type="radio" name="kind" checked=${name === kind} onChange=${() => {
       choose(/** @type {Kind} */ (name));
-      if (!fits(trigger, /** @type {Kind} */ (name))) change(begun(trigger, /** @type {Kind} */ (name)));
+      if (!fits(trigger, /** @type {Kind} */ (name))) tell(begun(trigger, /** @type {Kind} */ (name)));
     }} />${title}</label>`)}</span>
-    <${Fields} key=${kind} trigger=${trigger} change=${(/** @type {any} */ next) => change(narrowed(next, trigger))} />
+    <${Fields} key=${kind} trigger=${trigger} change=${tell} />
     ${children}</fieldset>`;
 }
 
@@ -105,19 +85,24 @@ function Every({ trigger, change }) {
     <p class="q">Such as <code>30s</code>, <code>15m</code>, <code>6h</code> or <code>1d12h</code>.</p></div>`;
 }
 
+/** The times of day in a text; null if it holds anything else. @param {string} text */
+function timesIn(text) {
+  const times = text.split(/[\s,]+/).filter(Boolean);
+  return times.length && times.every((each) => TIME.test(each)) ? times : null;
+}
+
 /** @param {{trigger: any, change: (trigger: any) => void}} props */
 function Daily({ trigger, change }) {
   const { times, days } = /** @type {Daily} */ (dailyOf(trigger));
   const [text, type] = useState(times.join(", "));
-  const written = text.split(/[\s,]+/).filter(Boolean);
-  const isWrong = !written.length || !written.every((each) => TIME.test(each));
+  const isWrong = !timesIn(text);
   const tell = (/** @type {Daily} */ daily) => change(triggerOf(daily, zoneIn(trigger)));
   return html`<div class="field"><input aria-label="Times of day" value=${text} aria-invalid=${isWrong} autocomplete="off" maxlength="200" onInput=${(/** @type {any} */ event) => {
       type(event.target.value);
-      const now = event.target.value.split(/[\s,]+/).filter(Boolean);
-      if (now.length && now.every((/** @type {string} */ each) => TIME.test(each))) tell({ times: now, days });
-    }} />${isWrong ? html`<p class="bad">Times such as 07:30, 18:00.</p>` : html`<p class="q">One or more, such as 07:30, 18:00.</p>`}</div>
-    <span class="seg days" role="group" aria-label="Days of the week">${WEEK.map((name, day) => html`<label><input type="checkbox" checked=${days.includes(day)} onChange=${(/** @type {any} */ event) => {
+      const typed = timesIn(event.target.value);
+      if (typed) tell({ times: typed, days });
+    }} /><p class=${isWrong ? "bad" : "q"}>${isWrong ? "Times" : "One or more,"} such as 07:30, 18:00.</p></div>
+    <span class="seg days" role="group" aria-label="Days of the week">${DAYS.map((name, day) => html`<label><input type="checkbox" checked=${days.includes(day)} onChange=${(/** @type {any} */ event) => {
       const others = days.filter((each) => each !== day);
       if (event.target.checked || others.length) tell({ times, days: event.target.checked ? [...others, day].sort() : others });
       else event.target.checked = true; // at least one day stays
@@ -173,7 +158,6 @@ export function CalendarField({ trigger, change, calendars }) {
   if (!choices.some(([each]) => each === value)) choices.push([value, "as in JSON"]);
   return html`<div class="field"><label for="calendars">Only on</label>
     <select id="calendars" value=${value} onChange=${(/** @type {any} */ event) => {
-      const { calendars: _, ...rest } = trigger;
-      change(event.target.value ? { ...rest, calendars: { ...use, ...JSON.parse(event.target.value) } } : rest);
+      change({ ...trigger, calendars: event.target.value ? { ...use, ...JSON.parse(event.target.value) } : undefined });
     }}>${choices.map(([each, words]) => html`<option value=${each} selected=${each === value}>${words}</option>`)}</select></div>`;
 }

@@ -1,19 +1,15 @@
 // Now: is it well, and if not, what to do first; the last hour, what comes next, replicas and processors.
 import { html, useState } from "../html.js";
-import { post, segment } from "../api.js";
-import { counted, number, plain, shortTime, span } from "../format.js";
-import { clockAheadMs, health, hour, nameOf, now, picture, staleSince } from "../live.js";
-import { Action } from "../parts/actions.js";
-import { Empty, Failure, Link, Loaded, Menu, Moment, ScheduleLink, State, Table, When } from "../parts/basic.js";
+import { may, ofAll, post, segment } from "../api.js";
+import { health, hour, nameOf, now, picture, replicaNow, staleSince, useData } from "../data.js";
+import { HOUR_MS, counted, left, number, plain, seconds, shortTime, span } from "../format.js";
+import { Action, Empty, Failure, Field, Link, Menu, Moment, ScheduleLink, State, When, loaded, table } from "../parts/basic.js";
 import { Plot, Slots, perMinute } from "../parts/charts.js";
-import { useData } from "../query.js";
 import { to } from "../router.js";
-import { may, ofAll } from "../session.js";
 
 const NEXT_SHOWN = 8;
 const LATELY_SHOWN = 6;
-const HOUR_MS = 3_600_000;
-const wholeSeconds = (/** @type {number} */ ms) => Math.max(1_000, Math.round(ms / 1_000) * 1_000);
+/** @type {Record<string, string>} */
 const CAUSES = {
   first: "the first leader",
   released: "the leader before released its lease",
@@ -24,7 +20,7 @@ const CAUSES = {
 };
 /** What the view of a link is called on a button. @type {Record<string, string>} */
 const SEE = { jobs: "See the jobs", job: "See the job", schedules: "See the schedules", schedule: "See the schedule", lanes: "See lanes and tenants", verdicts: "See the verdicts", timeline: "See the timeline" };
-/** Of a replica of an earlier release. @type {import("../live.js").Health} */
+/** Of a replica of an earlier release. @type {Wire.HealthResponse} */
 const UNKNOWN = {
   state: "unknown", title: "Nobody says whether all is well", text: "The replica that answers is of an earlier release.", checked: [], unchecked: [], problems: [],
   counts: { failed_jobs: null, failing_schedules: null, late_schedules: null }, replicas_expected: 0, replicas_alive: 0,
@@ -32,7 +28,6 @@ const UNKNOWN = {
 
 export default function Now() {
   const seen = picture.value;
-  /** @type {import("../query.js").Asked<import("../wire.js").FailoversResponse>} */
   const failovers = useData("/v1/cluster/failovers", { limit: LATELY_SHOWN });
   if (!seen) return html`<h1>Now</h1><p class="off" role="status">Loading…</p>`;
   const { cluster, processors } = seen;
@@ -58,7 +53,7 @@ export default function Now() {
     <${Processors} shown=${processors} waiting=${seen.numbers.pending} />`;
 }
 
-/** What may be stopped, for those who may. @param {{cluster: import("../wire.js").ClusterResponse}} props */
+/** What may be stopped, for those who may. @param {{cluster: Wire.ClusterResponse}} props */
 function Stop({ cluster }) {
   if (!(may("administer") && ofAll.value)) return null;
   const { paused } = cluster;
@@ -69,28 +64,28 @@ function Stop({ cluster }) {
   return html`<${Action} label="Stop all scheduling…" danger said="All scheduling has stopped."
     act=${(/** @type {FormData} */ form) => post("/v1/cluster/pause", { because: form.get("because"), schedules_only: form.get("schedules_only") === "on" })}
     question=${html`<p>No schedule fires and no job is dispatched until you resume. Running jobs go on.</p>`}>
-    <label class="field"><span class="b">Reason (shown to others)</span><input name="because" maxlength="256" required /></label>
+    <${Field} label="Reason (shown to others)" name="because" maxlength="256" required />
     <label><input type="checkbox" name="schedules_only" /> Only schedules: waiting jobs are still dispatched</label>
   <//>`;
 }
 
-/** What is wrong, the worst first, each with where its rows are and what to do. @param {{of: import("../live.js").Health}} props */
+/** What is wrong, the worst first, each with where its rows are and what to do. @param {{of: Wire.HealthResponse}} props */
 function Problems({ of: { problems, unchecked } }) {
   const [shown, show] = useState("");
   const runbooks = useData(shown ? new URL("../runbooks.json", import.meta.url).pathname : null, undefined, { everyMs: 0 });
   if (!problems.length && !unchecked.length) return null;
   return html`<section class="sec" aria-label="What to look at"><ol class="issues">
-    ${problems.map(({ severity, rule, text, evidence, since, runbook, link }) => html`<li key=${rule + text} class=${severity === "page" ? "bad" : "warn"}>
+    ${problems.map(({ severity, rule, text, evidence, since, runbook, link }) => html`<li key=${rule + text} class=${severity}>
       <b><${State} state=${severity} /></b>
       <div><p>${plain(text, 400)}</p>${(evidence || since) && html`<p class="q">${plain([evidence, since && `since ${shortTime(since)}`].filter(Boolean).join(" · "), 400)}</p>`}
         ${shown === rule && runbook && (runbooks.data ? html`<pre tabindex="0">${runbooks.data[runbook]}</pre>` : html`<${Failure} error=${runbooks.error} />`)}</div>
       <div class="acts">${link && link.view !== "now" && html`<a class="btn" href=${to(link.view, { ...(link.name ? { [link.view === "job" ? "id" : "name"]: link.name } : {}), ...link.query })}>${SEE[link.view] || "See it"}</a>`}
         ${runbook && html`<button type="button" aria-expanded=${shown === rule} onClick=${() => show(shown === rule ? "" : rule)}>What to do</button>`}</div></li>`)}
-    ${unchecked.map(({ rule, reason }) => html`<li class="warn"><b><${State} state="unknown" word="Not checked" /></b><div><p>${plain(rule, 120)}: ${plain(reason, 300)}</p></div></li>`)}
+    ${unchecked.map(({ rule, reason }) => html`<li class="ticket"><b><${State} state="unknown" word="Not checked" /></b><div><p>${plain(rule, 120)}: ${plain(reason, 300)}</p></div></li>`)}
   </ol></section>`;
 }
 
-/** Four signs of life with one hour of history. @param {{seen: import("../live.js").Picture, failed: number | null, changes: import("../wire.js").FailoverResponse[]}} props */
+/** Four signs of life with one hour of history. @param {{seen: import("../data.js").Picture, failed: number | null, changes: Wire.FailoverResponse[]}} props */
 function Vitals({ seen, failed, changes }) {
   const { numbers, slots } = seen;
   const { every_ms: everyMs = 30_000, series = {}, until = seen.at } = hour.value || {};
@@ -114,116 +109,119 @@ function Vitals({ seen, failed, changes }) {
 const Vital = ({ label, value, unit, note, query, kind = "", plot }) => html`<${Link} to="jobs" query=${query} class=${`vital ${kind}`}>
   <span class="q">${label}</span><strong>${number(value)} <small>${unit}</small></strong><span class="q">${note}</span><${Plot} label=${label} ...${plot} /><//>`;
 
-/** @param {import("../wire.js").FailoverResponse} change @param {boolean} sharded @param {string} name */
-const changeText = (change, sharded, name) => `${plain(name, 60)} leads${sharded ? ` ${plain(change.shard, 60)}` : ""}: ${/** @type {any} */ (CAUSES)[change.cause] || change.cause}${change.gap_ms === null ? "" : `; ${span(change.gap_ms)} without a leader`}`;
+/** @param {Wire.FailoverResponse} change @param {boolean} sharded */
+const changeText = ({ holder, shard, cause, gap_ms: gapMs }, sharded) =>
+  `${plain(nameOf(holder), 60)} leads${sharded ? ` ${plain(shard, 60)}` : ""}: ${CAUSES[cause] || cause}${gapMs === null ? "" : `; ${span(gapMs)} without a leader`}`;
 
-/** What the dashed lines in the plots are. @param {{changes: import("../wire.js").FailoverResponse[], sharded: boolean}} props */
+/** What the dashed lines in the plots are. @param {{changes: Wire.FailoverResponse[], sharded: boolean}} props */
 function LeaderChanges({ changes, sharded }) {
   const recent = changes.filter((each) => each.gap_ms !== null && now.value - Date.parse(each.deciding_at) < HOUR_MS);
   if (!recent.length) return null;
-  return html`<p class="q">${recent.length === 1 ? "The dashed line is the change of leader" : "The dashed lines are the changes of leader; the last"}, ${shortTime(recent[0].deciding_at)}: ${changeText(recent[0], sharded, nameOf(recent[0].holder))}.</p>`;
-}
-
-/** @param {string} at */
-function untilDue(at) {
-  const ms = Date.parse(at) + clockAheadMs.value - now.value;
-  return ms < 1_000 ? "now" : span(wholeSeconds(ms));
+  return html`<p class="q">${recent.length === 1 ? "The dashed line is the change of leader" : "The dashed lines are the changes of leader; the last"}, ${shortTime(recent[0].deciding_at)}: ${changeText(recent[0], sharded)}.</p>`;
 }
 
 /** The next fires of all schedules. */
 function Next() {
-  /** @type {import("../query.js").Asked<import("../wire.js").SchedulePage>} */
   const asked = useData("/v1/schedules", { state: "active", sort: "next", limit: NEXT_SHOWN }, { everyMs: 5_000 });
-  const items = asked.data?.items || [];
-  return html`<${Loaded} of=${asked}>${items.length
-    ? html`<${Table} label="Next fires" items=${items} keyOf=${(/** @type {any} */ each) => each.name} columns=${[
-        { head: "In", cell: "n b end", show: (/** @type {any} */ each) => untilDue(each.next_due_at || each.next_at) },
-        { head: "At", cell: "n q drop", show: (/** @type {any} */ each) => each.next_at && shortTime(each.next_at) },
-        { head: "Schedule", cell: "first", row: true, show: (/** @type {any} */ each) => html`<${ScheduleLink} name=${each.name} />` },
-        { head: "Runs", cell: "drop", show: (/** @type {any} */ each) => plain([each.job.definition, ofAll.value && each.job.tenant].filter(Boolean).join(" · "), 80) },
-      ]} />`
-    : html`<${Empty}>No schedule fires. ${may("operate") ? html`<a href="/ui/schedule-new">Make one</a>, or run <code>hascheduler schedule put tick --every 10s --definition log</code>` : ""}<//>`}<//>`;
+  return loaded(asked, ({ items }) => table({
+    label: "Next fires",
+    items,
+    none: html`No schedule fires. ${may("operate") && html`<a href="/ui/schedule-new">Make one</a>, or run <code>hascheduler schedule put tick --every 10s --definition log</code>`}`,
+    columns: [
+      { head: "In", cell: "n b end", show: (each) => left(each.next_due_at || each.next_at || "", replicaNow.value) },
+      { head: "At", cell: "n q drop", show: (each) => each.next_at && shortTime(each.next_at) },
+      { head: "Schedule", cell: "first", row: true, show: (each) => html`<${ScheduleLink} name=${each.name} />` },
+      { head: "Runs", cell: "drop", show: (each) => plain([each.job.definition, ofAll.value && each.job.tenant].filter(Boolean).join(" · "), 80) },
+    ],
+  }));
 }
 
-/** @param {{cluster: import("../wire.js").ClusterResponse}} props */
+/** @param {{cluster: Wire.ClusterResponse}} props */
 function Replicas({ cluster }) {
   const { replicas, leader, mirrors_differ: differ, shards, quarantine } = cluster;
   const led = (/** @type {string} */ id) => (shards.length ? shards.filter((each) => each.leader?.holder === id).length : leader?.holder === id ? 1 : 0);
-  /** @param {import("../wire.js").ReplicaResponse} each */
+  /** @param {Wire.ReplicaResponse} each */
   const state = (each) => {
     if (!each.alive) return html`<${State} state="silent" />`;
-    if (led(each.id)) return html`<${State} state="leads" wrap word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? `leads for ${span(wholeSeconds(now.value - Date.parse(leader.since)))}` : ""} />`;
+    if (led(each.id)) return html`<${State} state="leads" wrap word=${shards.length ? `leads ${counted(led(each.id), "shard")}` : leader ? `leads for ${seconds(now.value - Date.parse(leader.since))}` : ""} />`;
     return html`<${State} state=${each.ready ? "ready" : "unready"} />`;
   };
-  return html`<${Table} label="Replicas" items=${replicas} keyOf=${(/** @type {any} */ each) => each.id} columns=${[
-      { head: "Replica", row: true, cell: "b", show: (/** @type {any} */ each) => html`<bdi>${plain(each.name, 60)}</bdi>${each.id === cluster.replica_id && html` <span class="q">answers</span>`}` },
-      { head: "State", cell: "end", show: (/** @type {any} */ each) => html`${state(each)}${differ.includes(each.id) && html`<br /><${State} state="failed" word="mirror differs" />`}${each.quarantined > 0 && html`<br /><${State} state="unready" word=${`${number(each.quarantined)} quarantined`} />`}` },
-      { head: "Lag", cell: "r n q drop", show: (/** @type {any} */ each) => (each.alive ? span(each.stream_lag_ms) : "–") },
-      { head: "Release", cell: "r n q drop", show: (/** @type {any} */ each) => each.version || "–" },
-    ]} />
+  return html`${table({ label: "Replicas", items: replicas, columns: [
+      { head: "Replica", row: true, cell: "b", show: (each) => html`<bdi>${plain(each.name, 60)}</bdi>${each.id === cluster.replica_id && html` <span class="q">answers</span>`}` },
+      { head: "State", cell: "end", show: (each) => html`${state(each)}${differ.includes(each.id) && html`<br /><${State} state="failed" word="mirror differs" />`}${each.quarantined > 0 && html`<br /><${State} state="unready" word=${`${number(each.quarantined)} quarantined`} />`}` },
+      { head: "Lag", cell: "r n q drop", show: (each) => (each.alive ? span(each.stream_lag_ms) : "–") },
+      { head: "Release", cell: "r n q drop", show: (each) => each.version || "–" },
+    ] })}
     ${quarantine.length > 0 && html`<details><summary>${counted(quarantine.length, "document")} quarantined</summary><ul>${quarantine.map((each) => html`<li><code>${each.collection}</code> <bdi>${plain(each.id, 200)}</bdi>: ${plain(each.reason)}</li>`)}</ul></details>`}
     ${leader && html`<p class="q">Term ${number(leader.term)}, journal entry ${number(cluster.journal_seq)}.</p>`}`;
 }
 
-const DONE = { pause: "paused", resume: "resumed", drain: "drained", undrain: "undrained", trigger: "ran", retry: "retried", cancel: "cancelled", reset: "reset", backfill: "backfilled", reprioritize: "reprioritized" };
-const METHODS = { PUT: "set", PATCH: "changed", DELETE: "deleted", POST: "made" };
+/** What a request did, by its last word or its method. @type {Record<string, string>} */
+const CHANGES = {
+  pause: "paused", resume: "resumed", drain: "drained", undrain: "undrained", trigger: "triggered", retry: "retried", cancel: "cancelled", reset: "reset",
+  backfill: "backfilled", reprioritize: "reprioritized", PUT: "edited", PATCH: "edited", DELETE: "deleted", POST: "made",
+};
 
-/** Who did what to which, of a line in the audit log. @param {import("../wire.js").AuditResponse} record */
-function Done({ method, path, who, because }) {
-  const [noun, name, act] = decodeURIComponent(path.replace("/v1/", "").replace(/:(\w+)$/, "/all/$1")).split("/");
-  const verb = /** @type {any} */ (DONE)[noun === "cluster" ? name : act] || /** @type {any} */ (METHODS)[method] || method;
-  const what = noun === "cluster" ? "all scheduling" : noun === "schedules" && name && name !== "all" && method !== "DELETE" ? html`<${ScheduleLink} name=${name} />` : plain(name === "all" ? `${noun} that matched` : `${noun.replace(/s$/, "")} ${name || ""}`, 80);
-  return html`${plain(who, 60)} ${verb} ${what}${because ? `: ${plain(because, 120)}` : ""}`;
+/** What was done, of a line in the audit log. @param {Wire.AuditResponse} record */
+export const changed = ({ method, path }) => CHANGES[path.split(/[/:]/).at(-1) || ""] || CHANGES[method] || method;
+
+/** Who did what to which. @param {Wire.AuditResponse} record */
+function Done(record) {
+  const { method, path, who, because } = record;
+  const [, , noun, name] = decodeURIComponent(path).split("/");
+  const what = noun === "cluster" ? "all scheduling" : noun.includes(":") ? `${noun.split(":")[0]} that matched`
+    : noun === "schedules" && name && method !== "DELETE" ? html`<${ScheduleLink} name=${name} />` : plain(`${noun.replace(/s$/, "")} ${name || ""}`, 80);
+  return html`${plain(who, 60)} ${changed(record)} ${what}${because ? `: ${plain(because, 120)}` : ""}`;
 }
 
-/** The latest changes of leader and, for admins, of what is stored. @param {{changes: import("../wire.js").FailoverResponse[], sharded: boolean}} props */
+/** The latest changes of leader and, for admins, of what is stored. @param {{changes: Wire.FailoverResponse[], sharded: boolean}} props */
 function Lately({ changes, sharded }) {
-  /** @type {import("../query.js").Asked<import("../wire.js").AuditPage>} */
   const audit = useData(may("administer") ? "/v1/audit" : null, { limit: 30 }, { everyMs: 10_000 });
   const records = (audit.data?.items || []).filter((each) => each.status < 300 && !/^\/(v1\/jobs(\/|$)|v1\/(work|jobs:batch)|ui\/)/.test(each.path));
   const lines = [
-    ...changes.map((each) => ({ at: each.deciding_at, text: changeText(each, sharded, nameOf(each.holder)) })),
+    ...changes.map((each) => ({ at: each.deciding_at, text: changeText(each, sharded) })),
     ...records.map((each) => ({ at: each.at, text: html`<${Done} ...${each} />` })),
   ].sort((one, other) => Date.parse(other.at) - Date.parse(one.at));
   if (!lines.length) return html`<${Empty}>Nothing has changed.<//>`;
   return html`<ul class="sec">${lines.slice(0, LATELY_SHOWN).map(({ at, text }) => html`<li><span class="q">${shortTime(at)}</span> ${text}</li>`)}</ul>`;
 }
 
-/** @param {{cluster: import("../wire.js").ClusterResponse}} props */
-function Shards({ cluster }) {
-  /** @typedef {import("../wire.js").ShardResponse} Shard */
-  return html`<${Table} label="Shards" items=${cluster.shards} keyOf=${(/** @type {Shard} */ each) => each.name} columns=${[
-    { head: "Shard", row: true, cell: "b", show: (/** @type {Shard} */ each) => plain(each.name, 60) },
-    { head: "Leader", cell: "end", show: (/** @type {Shard} */ each) => (each.leader ? html`<${State} state="leads" word=${plain(nameOf(each.leader.holder), 60)} />` : html`<${State} state="silent" word="no leader" />`) },
-    { head: "Since", cell: "drop", show: (/** @type {Shard} */ each) => html`<${Moment} at=${each.leader?.since} />` },
-    ...["schedules", "pending", "running"].map((count) => ({ head: { schedules: "Schedules", pending: "Waiting", running: "Running" }[count], cell: "r drop", show: (/** @type {Shard} */ each) => number(each.counts[count] || 0) })),
-    { head: "Processors", cell: "r drop", show: (/** @type {Shard} */ each) => number(each.processors) },
-    { head: "Mirror here", cell: "full", show: (/** @type {Shard} */ each) => (each.ready ? html`<${State} state="ready" word=${`${span(each.stream_lag_ms)} behind`} />` : html`<${State} state="unready" word=${plain(each.unready_reason, 120)} wrap />`) },
-  ]} />`;
-}
+/** @param {{cluster: Wire.ClusterResponse}} props */
+const Shards = ({ cluster }) => table({ label: "Shards", items: cluster.shards, columns: [
+  { head: "Shard", row: true, cell: "b", show: (each) => plain(each.name, 60) },
+  { head: "Leader", cell: "end", show: (each) => (each.leader ? html`<${State} state="leads" word=${plain(nameOf(each.leader.holder), 60)} />` : html`<${State} state="silent" word="no leader" />`) },
+  { head: "Since", cell: "drop", show: (each) => html`<${Moment} at=${each.leader?.since} />` },
+  { head: "Schedules", cell: "r drop", show: (each) => number(each.counts.schedules || 0) },
+  { head: "Waiting", cell: "r drop", show: (each) => number(each.counts.pending || 0) },
+  { head: "Running", cell: "r drop", show: (each) => number(each.counts.running || 0) },
+  { head: "Processors", cell: "r drop", show: (each) => number(each.processors) },
+  { head: "Mirror here", cell: "full", show: (each) => (each.ready ? html`<${State} state="ready" word=${`${span(each.stream_lag_ms)} behind`} />` : html`<${State} state="unready" word=${plain(each.unready_reason, 120)} wrap />`) },
+] });
 
-/** @param {{shown: import("../wire.js").ProcessorsResponse | null, waiting: number}} props */
+/** @param {{shown: Wire.ProcessorsResponse | null, waiting: number}} props */
 function Processors({ shown, waiting }) {
-  /** @typedef {import("../wire.js").ProcessorResponse} Processor */
   const { items, absent } = shown || { items: [], absent: [] };
   const alive = items.filter((each) => each.alive);
   const slots = alive.reduce((sum, each) => sum + each.slots, 0);
   const busy = alive.reduce((sum, each) => sum + each.occupied, 0);
-  const columns = [
-    { head: "Processor", row: true, cell: "b", show: (/** @type {Processor} */ each) => html`<bdi>${plain(each.name, 60)}</bdi>` },
-    { head: "State", cell: "end", show: (/** @type {Processor} */ each) => html`<${ProcessorState} of=${each} />` },
-    { head: "Slots", cell: "drop", show: (/** @type {Processor} */ each) => html`<${Slots} used=${each.occupied} of=${each.slots} />` },
-    { head: "Busy", cell: "n r", show: (/** @type {Processor} */ each) => `${number(each.occupied)} of ${number(each.slots)}` },
-    { head: "Runs", cell: "q full", show: (/** @type {Processor} */ each) => plain(each.definitions.includes("*") ? "everything" : each.definitions.join(", "), 160) },
-  ];
   return html`<section class="sec"><h2>Processors <small>${shown ? `${number(alive.length)} alive, ${number(Math.max(0, slots - busy))} of ${counted(slots, "slot")} free` : ""}</small></h2>
-    ${items.length
-      ? html`<${Table} label="Processors" items=${items} keyOf=${(/** @type {Processor} */ each) => each.id} columns=${columns} menu=${may("administer") && ofAll.value ? (/** @type {Processor} */ each) => html`<${ProcessorMenu} of=${each} />` : null} />`
-      : html`<${Empty}>${shown ? html`No processor is registered${waiting ? `, and ${counted(waiting, "job")} wait` : ""}. Start one: <code>hascheduler processor mine --slots 8</code>` : "Only a token for all tenants sees processors."}<//>`}
+    ${table({
+      label: "Processors",
+      items,
+      none: shown ? html`No processor is registered${waiting ? `, and ${counted(waiting, "job")} wait` : ""}. Start one: <code>hascheduler processor mine --slots 8</code>` : "Only a token for all tenants sees processors.",
+      menu: may("administer") && ofAll.value && ((each) => html`<${ProcessorMenu} of=${each} />`),
+      columns: [
+        { head: "Processor", row: true, cell: "b", show: (each) => html`<bdi>${plain(each.name, 60)}</bdi>` },
+        { head: "State", cell: "end", show: (each) => html`<${ProcessorState} of=${each} />` },
+        { head: "Slots", cell: "drop", show: (each) => html`<${Slots} used=${each.occupied} of=${each.slots} />` },
+        { head: "Busy", cell: "n r", show: (each) => `${number(each.occupied)} of ${number(each.slots)}` },
+        { head: "Runs", cell: "q full", show: (each) => plain(each.definitions.includes("*") ? "everything" : each.definitions.join(", "), 160) },
+      ],
+    })}
     ${absent.length > 0 && html`<p class="q">Drained names without a processor: ${absent.map((each) => plain(each.name, 60)).join(", ")}</p>`}</section>`;
 }
 
-/** @param {{of: import("../wire.js").ProcessorResponse}} props */
+/** @param {{of: Wire.ProcessorResponse}} props */
 function ProcessorState({ of: each }) {
   if (!each.alive) return html`<${State} state="silent" />`;
   if (!each.consuming) return html`<${State} state="unready" wrap word="does not consume its queue" />`;
@@ -232,11 +230,11 @@ function ProcessorState({ of: each }) {
   return html`<${State} state="draining" word=${each.occupied ? `drains, ${counted(each.occupied, "job")} left` : "drained"} />${each.drained && html`<small>by ${plain(each.drained.by, 60)}${each.drained.because ? `: ${plain(each.drained.because, 120)}` : ""}</small>`}`;
 }
 
-/** @param {{of: import("../wire.js").ProcessorResponse}} props */
+/** @param {{of: Wire.ProcessorResponse}} props */
 function ProcessorMenu({ of: { name, drained } }) {
   const path = `/v1/processors/${segment(name)}`;
   return html`<${Menu} name=${`Actions for ${name}`}>${drained
     ? html`<${Action} label="Undrain" act=${() => post(`${path}/undrain`)} said=${`${name} gets jobs again.`} />`
     : html`<${Action} label="Drain…" act=${(/** @type {FormData} */ form) => post(`${path}/drain`, { because: form.get("because") || null })}
-        question=${html`<p>Processors named ${plain(name, 60)} get no new jobs, and finish those they have.</p>`}><label class="field"><span class="b">Reason (shown to others)</span><input name="because" maxlength="256" /></label><//>`}<//>`;
+        question=${html`<p>Processors named ${plain(name, 60)} get no new jobs, and finish those they have.</p>`}><${Field} label="Reason (shown to others)" name="because" maxlength="256" /><//>`}<//>`;
 }

@@ -1,15 +1,14 @@
 // Timeline: what fired and what is to come, a day each on one axis, and whether there are slots for it.
 import { html } from "../html.js";
-import { clock, counted, number, plain, shortTime, span } from "../format.js";
-import { Empty, Loaded, Pages, ScheduleLink, State, Table } from "../parts/basic.js";
-import { StripLegend } from "../parts/charts.js";
+import { useData } from "../data.js";
+import { HOUR_MS, clock, counted, number, plain, shortTime, span } from "../format.js";
+import { Pages, ScheduleLink, State, loaded, table } from "../parts/basic.js";
+import { Glyph, StripLegend } from "../parts/charts.js";
 import { Find } from "../parts/filters.js";
-import { useData } from "../query.js";
 import { place, to } from "../router.js";
 
 const PAGE = 25;
 const EVERY_MS = 15_000;
-const HOUR_MS = 3_600_000;
 const GRID_MS = 6 * HOUR_MS;
 const BAR_MS = HOUR_MS / 2;
 const PLOT = 150;
@@ -18,18 +17,16 @@ const NAMED_MAX = 3;
 const NEAR = 4;
 const CLOSE = 1.2;
 
-/** @typedef {import("../wire.js").TimelineResponse} Page */
-/** @typedef {import("../wire.js").ScheduleTimeline} Row */
 /** A time in which more slots are wanted than there are. @typedef {{definition: string | null, slots: number, wanted: number, from: number, to: number}} Excess */
 /** From `page.from_ms` to `page.to_ms` in per cent. @typedef {(at: number) => number} Scale */
 
 export default function Timeline() {
   const { query } = place.value;
   const asked = useData("/v1/timeline", { text: query.get("text"), label: query.getAll("label"), after: query.get("after"), limit: PAGE }, { everyMs: EVERY_MS });
-  return html`<${Loaded} of=${asked}>${asked.data && html`<${Shown} page=${asked.data} />`}<//>`;
+  return loaded(asked, (page) => html`<${Shown} page=${page} />`);
 }
 
-/** @param {{page: Page}} props */
+/** @param {{page: Wire.TimelineResponse}} props */
 function Shown({ page }) {
   const x = (/** @type {number} */ at) => (100 * (at - page.from_ms)) / (page.to_ms - page.from_ms);
   const excesses = excessesOf(page.load);
@@ -38,11 +35,11 @@ function Shown({ page }) {
       <${Load} page=${page} x=${x} excesses=${excesses} />
       <p class="q">Wanted: fires to come, by how long their jobs have run. Jobs that clients submit are not foreseen.</p></section>
     <section class="sec"><div class="top"><h2>Schedules <small>those with trouble first on each page</small></h2></div>
-      <${Find} label="Find schedules" placeholder="Name, or a filter such as label:team=a" fields=${[{ name: "text", label: "name" }, { name: "label", kind: "many" }]} bare=${(/** @type {string} */ text) => ({ text })} />
+      <${Find} label="Find schedules" placeholder="Name, or a filter such as label:team=a" fields=${[{ name: "text", label: "name" }, { name: "label", kind: "many" }]} />
       <${Rows} page=${page} x=${x} /><${Pages} page=${page} /></section>`;
 }
 
-/** @param {Page["load"]} load @returns {Excess[]} all jobs first, then by time */
+/** @param {Wire.TimelineResponse["load"]} load @returns {Excess[]} all jobs first, then by time */
 function excessesOf(load) {
   /** @type {Excess[]} */
   const found = [];
@@ -58,7 +55,7 @@ function excessesOf(load) {
   return found.sort((one, other) => Number(one.definition !== null) - Number(other.definition !== null) || one.from - other.from);
 }
 
-/** The verdict on the next day. @param {{page: Page, excesses: Excess[]}} props */
+/** The verdict on the next day. @param {{page: Wire.TimelineResponse, excesses: Excess[]}} props */
 function Outlook({ page, excesses }) {
   const { load } = page;
   const all = load.items[0];
@@ -79,9 +76,9 @@ function Outlook({ page, excesses }) {
     <p>${when} jobs will wait. ${worst.definition === null && html`<${Causes} page=${page} excess=${worst} />`}${others.slice(0, NAMED_MAX).map((each) => html` ${shortTime(each.from)} to ${clock(each.to)}: ${number(each.wanted)} of ${counted(each.slots, "slot")}${each.definition === null ? "" : html` for <bdi>${plain(each.definition, 60)}</bdi>`}.`)}${others.length > NAMED_MAX ? ` And ${counted(others.length - NAMED_MAX, "more time", "more times")}.` : ""}${leftOut}</p></div>`;
 }
 
-/** The schedules of this page that want most then. @param {{page: Page, excess: Excess}} props */
+/** The schedules of this page that want most then. @param {{page: Wire.TimelineResponse, excess: Excess}} props */
 function Causes({ page, excess }) {
-  const share = (/** @type {Row} */ row) => {
+  const share = (/** @type {Wire.ScheduleTimeline} */ row) => {
     const fires = row.ahead_ms.length ? row.ahead_ms.filter((at) => at < excess.to && at + row.expected_ms > excess.from).length : (row.ahead_count * (excess.to - excess.from)) / (24 * HOUR_MS);
     return (fires * row.expected_ms) / Math.max(excess.to - excess.from, row.expected_ms);
   };
@@ -90,7 +87,7 @@ function Causes({ page, excess }) {
   return html`Most of it${page.next ? ", on this page" : ""}: ${most.slice(0, NAMED_MAX).map(({ name }, row) => html`${row ? ", " : ""}<${ScheduleLink} name=${name} />`)}${most.length > NAMED_MAX ? ` and ${number(most.length - NAMED_MAX)} more` : ""}.`;
 }
 
-/** The lines of the axis and their labels. @param {{page: Page, x: Scale, y: number, height: number}} props  `y`: of the labels, 0 for none */
+/** The lines of the axis and their labels. @param {{page: Wire.TimelineResponse, x: Scale, y: number, height: number}} props  `y`: of the labels, 0 for none */
 function Grid({ page, x, y, height }) {
   const now = Date.parse(page.now);
   const offset = new Date(now).getTimezoneOffset() * 60_000;
@@ -116,7 +113,7 @@ function bars(values, from, everyMs) {
   return [...found];
 }
 
-/** @param {{page: Page, x: Scale, excesses: Excess[]}} props */
+/** @param {{page: Wire.TimelineResponse, x: Scale, excesses: Excess[]}} props */
 function Load({ page, x, excesses }) {
   const { load } = page;
   const all = load.items[0];
@@ -141,23 +138,22 @@ function Load({ page, x, excesses }) {
     <line class="nowl" x1=${`${x(now)}%`} x2=${`${x(now)}%`} y1="-4" y2=${PLOT} /><text class="lab" x=${`${x(now)}%`} y=${PLOT + 16} text-anchor="middle">now</text></svg>`;
 }
 
-/** @param {{page: Page, x: Scale}} props */
+/** @param {{page: Wire.TimelineResponse, x: Scale}} props */
 function Rows({ page, x }) {
-  if (!page.items.length) return html`<${Empty}>No schedule matches. <a href=${to("schedule-new")}>Create one</a>.<//>`;
-  const rank = (/** @type {Row} */ row) => {
+  const rank = (/** @type {Wire.ScheduleTimeline} */ row) => {
     const { failed, missed, late } = countsOf(row);
     return failed || missed || row.note ? 0 : late ? 1 : row.paused ? 3 : 2;
   };
   const items = [...page.items].sort((one, other) => rank(one) - rank(other));
   const axis = html`<span class="hide">From 24 h ago to 24 h ahead</span><svg class="axis" aria-hidden="true"><${Grid} page=${page} x=${x} y=${15} height=${0} /><text class="lab" x=${`${x(Date.parse(page.now))}%`} y="15" text-anchor="middle">now</text></svg>`;
-  return html`<div class="lines"><${Table} label="Schedules, a line each" items=${items} keyOf=${(/** @type {Row} */ row) => row.name} columns=${[
-    { head: "Schedule", row: true, show: (/** @type {Row} */ row) => html`<${ScheduleLink} name=${row.name} />` },
-    { head: axis, cell: "ax full", show: (/** @type {Row} */ row) => html`<${Line} row=${row} page=${page} x=${x} />` },
-    { head: "In numbers", cell: "full", show: (/** @type {Row} */ row) => html`<${Numbers} row=${row} />` },
-  ]} /></div><${StripLegend} outcomes=${["fired", "late", "failed or missed", "skipped", "to come"]} />`;
+  return html`<div class="lines">${table({ label: "Schedules, a line each", items, none: html`No schedule matches. <a href=${to("schedule-new")}>Create one</a>.`, columns: [
+    { head: "Schedule", row: true, show: (row) => html`<${ScheduleLink} name=${row.name} />` },
+    { head: axis, cell: "ax full", show: (row) => html`<${Line} row=${row} page=${page} x=${x} />` },
+    { head: "In numbers", cell: "full", show: (row) => html`<${Numbers} row=${row} />` },
+  ] })}</div>${items.length > 0 && html`<${StripLegend} outcomes=${["fired", "late", "failed or missed", "skipped", "to come"]} />`}`;
 }
 
-/** How many fires of a row came to what. @param {Row} row */
+/** How many fires of a row came to what. @param {Wire.ScheduleTimeline} row */
 function countsOf(row) {
   const sum = (/** @type {number} */ place) => row.fired.reduce((total, bucket) => total + (bucket[place] || 0), 0);
   /** @type {Record<string, number>} */
@@ -167,7 +163,7 @@ function countsOf(row) {
   return { fired: sum(1), late: sum(2), failed: sum(3), missed: missed + unstorable, rest };
 }
 
-/** @param {{row: Row}} props */
+/** @param {{row: Wire.ScheduleTimeline}} props */
 function Numbers({ row }) {
   const { fired, late, failed, missed, rest } = countsOf(row);
   const trouble = [
@@ -193,7 +189,7 @@ function groups(places) {
   return found;
 }
 
-/** The buckets of the past of a row that have a fire of each kind. @param {Row} row @param {Page} page */
+/** The buckets of the past of a row that have a fire of each kind. @param {Wire.ScheduleTimeline} row @param {Wire.TimelineResponse} page */
 function kindsOf(row, page) {
   const kinds = { ok: new Set(), off: new Set(), late: new Set(), bad: new Set() };
   for (const [bucket, fired, late = 0, failed = 0] of row.fired) {
@@ -211,7 +207,7 @@ function kindsOf(row, page) {
 
 const BANDS = /** @type {Record<string, string>} */ ({ ok: "k-ok", off: "k-o", late: "k-late", bad: "k-x" });
 
-/** @param {{row: Row, page: Page, x: Scale}} props */
+/** @param {{row: Wire.ScheduleTimeline, page: Wire.TimelineResponse, x: Scale}} props */
 function Line({ row, page, x }) {
   const now = Date.parse(page.now);
   const { fired, late, failed, missed } = countsOf(row);
@@ -229,12 +225,5 @@ function Line({ row, page, x }) {
 }
 
 /** The shape of a kind, on the ground so that it can be seen on a band. @param {{kind: string, x: string}} props */
-function Mark({ kind, x }) {
-  const shape = {
-    ok: html`<rect class="k-ok" x="-1.5" y="0" width="3" height="11" rx="1" />`,
-    off: html`<rect class="k-g" x="-6" y="-1" width="12" height="14" /><circle class="k-off" cx="0" cy="6" r="4" />`,
-    late: html`<rect class="k-g" x="-7" y="-1" width="14" height="14" /><path class="k-late" d="M0 0l5 12h-10z" />`,
-    bad: html`<rect class="k-g" x="-7" y="-1" width="14" height="14" /><path class="k-bad" d="M-4.5 1.5l9 9m0 -9l-9 9" />`,
-  }[kind];
-  return html`<svg x=${x} y="5" width="12" height="12" overflow="visible">${shape}</svg>`;
-}
+const Mark = ({ kind, x }) => html`<svg x=${x} y="1" overflow="visible">
+  ${kind !== "ok" && html`<rect class="k-g" x="-7" y="3" width="14" height="14" />`}<g transform="scale(1.25) translate(-3.5)"><${Glyph} kind=${kind} x=${0} /></g></svg>`;
