@@ -140,7 +140,7 @@ def test_a_start_makes_no_document(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not made
 
 
-_EXAMPLES_MAX = in_tier(check=1, test=10, long=25)
+_EXAMPLES_MAX = in_tier(check=1, test=5, long=25)
 _PHASES = [phase for phase in Phase if TIER != "check" or phase is not Phase.explicit]
 """The explicit ones, some seventy requests an operation, are made when tests are collected: seconds in each worker."""
 

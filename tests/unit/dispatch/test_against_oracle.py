@@ -13,7 +13,7 @@ from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle import KEYS, TENANTS, CoreVsOracle
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 
-RUNS = in_tier(check=1, test=40)
+RUNS = in_tier(check=1, test=20, long=40)
 STEPS = 40
 
 
