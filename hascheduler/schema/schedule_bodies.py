@@ -199,6 +199,8 @@ class ScheduleFields(HasTrigger):
 class ScheduleBody(ScheduleFields):
     """The rules for requests that concern several fields."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
+
     def check_request(self, given: Mapping[str, Any]) -> None:
         try:
             self._require_jobs()
@@ -273,8 +275,6 @@ class ScheduleBody(ScheduleFields):
 class CreateScheduleBody(ScheduleBody):
     """A new schedule."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
-
     name: Name
     """Unique among schedules"""
     paused: bool = False
@@ -287,8 +287,6 @@ def _not_here(_: object) -> Any:
 
 class ReplaceScheduleBody(ScheduleBody):
     """A whole schedule; an omitted field gets its default. `name`, if given, must be the one in the path."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
 
     name: Name | None = None
     """The name in the path; may be omitted"""

@@ -10,20 +10,19 @@ import asyncio
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Generic, TypeVar, get_args
+from typing import Annotated, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import orjson
 from fastapi import Path, Query, Response
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
-from pydantic.config import JsonDict
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.values.error_texts import quoted
 from hascheduler.model.values.instants import LATEST_MS
 from hascheduler.ports import ListPosition, StoredDocument
 from hascheduler.schema.forms import LABELS_MAX, NAME, REQUEST, TEXT_LENGTH_MAX, Name, wrong
-from hascheduler.schema.noun import Part, example_of
+from hascheduler.schema.noun import Part
 
 Found = TypeVar("Found")
 
@@ -73,7 +72,8 @@ class PageQuery(BaseModel):
 
 
 NextPage = Annotated[
-    str | None, Field(description="Pass it as `after` for the next page; null on the last one", examples=[None])
+    str | None,
+    Field(description="Pass it as `after` for the next page; null on the last one", examples=["the-last-of-this-page"]),
 ]
 
 
@@ -84,21 +84,12 @@ class Unlisted(BaseModel):
     reason: str = Field(description="The wrong field, and the problem")
 
 
-def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
-    """Return an example of a page, made of the examples of its items."""
-    for item in get_args(model.model_fields["items"].annotation):
-        is_part = isinstance(item, type) and issubclass(item, Part)
-        extra = getattr(item, "model_config", {}).get("json_schema_extra", {})
-        items = [example_of(item)] if is_part else extra["examples"]
-        schema["examples"] = [{"items": items, "next": "the-last-of-this-page", "unreadable": []}]
-
-
-class Page(BaseModel, Generic[Item]):
-    model_config = ConfigDict(json_schema_extra=_with_example)
-
-    items: list[Item] = Field(description="The readable items, at most `limit`")
+class Page(Part, Generic[Item]):
+    items: list[Item]
+    """The readable items, at most `limit`"""
     next: NextPage
-    unreadable: list[Unlisted] = Field(default=[], description="The stored documents of this page that can't be read")
+    unreadable: list[Unlisted] = Field(default=[])
+    """The stored documents of this page that can't be read"""
 
 
 Paging = Annotated[PageQuery, Query()]

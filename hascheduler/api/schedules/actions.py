@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import ConfigDict, Field, JsonValue, SkipValidation, Strict
+from pydantic import Field, JsonValue, SkipValidation, Strict
 
 from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
@@ -286,8 +286,6 @@ class ResumeBody(Part):
 
 
 class ResetBody(Part):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"from": "now"}]})
-
     from_: Literal["now"] = Field(default="now", alias="from")
     """The instant after which nominal times fire again"""
 
