@@ -26,18 +26,18 @@ export default function Jobs() {
   const filter = filters(FIELDS);
   const asked = useData("/v1/jobs", { ...filter, after: place.value.query.get("after"), limit: PAGE });
   const { state, ...rest } = filter;
-  const counted = useData("/v1/jobs:counts", rest, { everyMs: 5_000 });
-  const counts = counted.data;
+  const sums = useData("/v1/jobs:counts", rest, { everyMs: 5_000 });
+  const counts = sums.data;
   const total = (/** @type {Wire.JobState} */ each) => counts && (counts.at_least.includes(each) ? `${number(counts[each])}+` : counts[each]);
   const tabs = TABS.filter(([, each]) => each !== "dispatched" || state === each || counts?.dispatched).map(([name, each]) => ({ name, state: each, query: { state: each }, count: total(each) }));
-  const given = { filter, counts, total: state ? total(state) : null, reload: asked.reload };
+  const given = { filter, counts, total: state ? total(state) : null, reload: () => [asked, sums].forEach((each) => each.reload()) };
   return html`<div class="top"><h1>Jobs</h1>${may("submit") && html`<${Submit} />`}</div>
     <div class="sec">
       <${Find} label="Find jobs" placeholder="Id or target, or a filter such as error: or definition:" fields=${FIELDS} bare=${(/** @type {string} */ text) => (OF_ID.test(text) ? { id: text } : text.startsWith("batch:") ? { batch: text } : { target: text })} />
       <${Tabs} label="By state" tabs=${[{ name: "All", query: { state: "" } }, ...tabs]} />
-      <${Failure} error=${asked.error ? null : counted.error} />
+      <${Failure} error=${asked.error ? null : sums.error} />
     </div>
-    ${state === "failed" && html`<${Errors} filter=${rest} reload=${asked.reload} />`}
+    ${state === "failed" && html`<${Errors} filter=${rest} reload=${given.reload} />`}
     <section class="sec">${state === "failed" && html`<h2>Jobs <small>newest first</small></h2>`}
       ${loaded(asked, (page) => html`<${Rows} page=${page} ...${given} />`)}</section>`;
 }

@@ -128,7 +128,7 @@ function Next() {
     items,
     none: html`No schedule fires. ${may("operate") && html`<a href="/ui/schedule-new">Make one</a>, or run <code>hascheduler schedule put tick --every 10s --definition log</code>`}`,
     columns: [
-      { head: "In", cell: "n b end", show: (each) => left(each.next_due_at || each.next_at || "", replicaNow.value) },
+      { head: "In", cell: "n b end", show: (each) => left(each.next_due_at || each.next_at || "", replicaNow.value).replace(/^0s$/, "now") },
       { head: "At", cell: "n q drop", show: (each) => each.next_at && shortTime(each.next_at) },
       { head: "Schedule", cell: "first", row: true, show: (each) => html`<${ScheduleLink} name=${each.name} />` },
       { head: "Runs", cell: "drop", show: (each) => plain([each.job.definition, ofAll.value && each.job.tenant].filter(Boolean).join(" · "), 80) },

@@ -42,12 +42,13 @@ export default function Schedules() {
   const sort = query.get("sort") || "trouble";
   const asked = useData("/v1/schedules", { ...filter, sort, after: query.get("after"), limit: PAGE });
   const { state: _, failing: _failing, late: _late, ...rest } = filter;
-  const counts = useData("/v1/schedules:counts", rest, { everyMs: COUNTS_MS }).data;
+  const sums = useData("/v1/schedules:counts", rest, { everyMs: COUNTS_MS });
+  const counts = sums.data;
   const tabs = TABS.map(([name, state, of, by]) => {
     const count = /** @type {Record<string, any> | null} */ (counts)?.[of];
     return { name, state, count: counts?.exact === false ? `${number(count)}+` : count, query: { state: "", failing: "", late: "", ...by } };
   });
-  const given = { sort, filter, total: tabs.find((tab) => hasQuery(tab.query))?.count, reload: asked.reload };
+  const given = { sort, filter, total: tabs.find((tab) => hasQuery(tab.query))?.count, reload: () => [asked, sums].forEach((each) => each.reload()) };
   return html`<div class="top"><h1>Schedules</h1>${may("operate") && html`<a class="btn primary" href="/ui/schedule-new">New schedule</a>`}</div>
     <div class="sec"><${Find} label="Find schedules" placeholder="Name, or a filter such as label:owner=billing" fields=${FIELDS} />
       <${Tabs} label="By state" tabs=${tabs} /></div>
