@@ -243,17 +243,17 @@ export const keyOf = (item) => item.id ?? item.name;
  *
  * @template T
  * @param {{label: string, items: T[], columns: (Column<T> | false | null)[], none?: any, selection?: import("./bulk.js").Selection | null,
- *   nameOf?: (item: T) => string, menu?: ((item: T) => any) | null | false, sorted?: string}} props
+ *   nameOf?: (item: T) => string, menu?: ((item: T) => any) | null | false, sorted?: string, named?: boolean}} props
  *   `none`: shown if there are no items; `selection`: adds a column of checkboxes, named by `nameOf`; `menu`: adds a column at the end;
- *   `sorted`: the value of `sort` in force.
+ *   `sorted`: the value of `sort` in force; `named`: blocks have the heads of their cells, too.
  */
-export function table({ label, items, columns, none, selection, nameOf = keyOf, menu, sorted }) {
+export function table({ label, items, columns, none, selection, nameOf = keyOf, menu, sorted, named }) {
   if (none && !items.length) return html`<${Empty}>${none}<//>`;
   const shown = /** @type {Column<T>[]} */ (columns.filter(Boolean));
   const box = (/** @type {string} */ name, /** @type {boolean} */ checked, /** @type {() => void} */ toggle) => html`<input type="checkbox" aria-label=${name} checked=${checked} onChange=${toggle} />`;
   const heads = shown.map(({ head, hidden, sort, cell = "" }) => html`<th role="columnheader" scope="col" class=${/\br\b/.test(cell) ? "r" : ""} aria-sort=${sort && sort === sorted ? "descending" : undefined}>
     ${sort ? html`<a href=${withQuery({ sort })}>${head}${sort === sorted ? " ↓" : ""}</a>` : hidden ? html`<span class="hide">${head}</span>` : head}</th>`);
-  return html`<table role="table" class=${`reflow ${selection ? "pick" : ""}`} aria-label=${label}>
+  return html`<table role="table" class=${`reflow ${selection ? "pick" : ""} ${named ? "named" : ""}`} aria-label=${label}>
     <thead role="rowgroup"><tr role="row">
       ${selection && html`<th role="columnheader" scope="col">${box("Select all on this page", selection.isWhole, selection.toggleAll)}</th>`}${heads}
       ${menu && html`<th role="columnheader" scope="col"><span class="hide">Actions</span></th>`}</tr></thead>
@@ -261,7 +261,7 @@ export function table({ label, items, columns, none, selection, nameOf = keyOf, 
       const key = keyOf(item);
       return html`<tr role="row" key=${key}>
         ${selection && html`<td role="cell" class="pk">${box(`Select ${nameOf(item)}`, selection.has(key), () => selection.toggle(key))}</td>`}
-        ${shown.map(({ show, row, cell }) => (row ? html`<th role="rowheader" scope="row" class=${cell}>${show(item)}</th>` : html`<td role="cell" class=${cell}>${show(item)}</td>`))}
+        ${shown.map(({ head, show, row, cell }) => (row ? html`<th role="rowheader" scope="row" class=${cell}>${show(item)}</th>` : html`<td role="cell" class=${cell} data-head=${named ? head : undefined}>${show(item)}</td>`))}
         ${menu && html`<td role="cell" class="r end mn">${menu(item)}</td>`}</tr>`;
     })}</tbody></table>`;
 }

@@ -16,7 +16,7 @@ const COUNTS_MS = 10_000;
 const DAYS_SHOWN = 12;
 
 /** @typedef {"lanes" | "tenants" | "definitions" | "calendars"} Kind */
-/** What the tables of all kinds share. @typedef {{label: string, none: any, menu: any}} Shared */
+/** What the tables of all kinds share. @typedef {{label: string, none: any, menu: any, named: boolean}} Shared */
 /** `rows`: the table of a page; `isWhole`: all items are on this page.
  * @typedef {{power: "operate" | "administer", example: string, about: string, none: string, rows: (page: any, shared: Shared, isWhole: boolean) => any}} Noun */
 
@@ -68,6 +68,7 @@ function Nouns({ kind, isAlone }) {
   const asked = useData(`/v1/${kind}`, { after, limit: kind === "lanes" ? LANES : isAlone ? PAGE : FEW }, { everyMs: 5_000 });
   const mayEdit = may(power) && ofAll.value;
   const shared = {
+    named: true,
     label: sentence(kind),
     none: html`${none} ${mayEdit && html`Create one above, or run <code>hascheduler ${oneOf(kind)} put NAME</code>`}`,
     menu: mayEdit && ((/** @type {any} */ item) => html`<${Menu} name=${`Actions for ${item.name}`}>${acts(kind, item, asked.reload)}<//>`),
@@ -159,8 +160,8 @@ function tenants({ items }, shared) {
     NAME,
     { head: "Running, waiting, schedules", cell: "full", show: ({ name, max_running: running, max_pending: pending, max_schedules: schedules }) =>
       html`<${Uses} of=${{ tenant: name }} seen=${busy(picture.value?.tenants, name)} limits=${{ running, pending, schedules }} />` },
-    { head: "Submits", cell: "n full", show: (tenant) => html`${rateText(tenant.submit_rate)}<span class="nar"> submits</span>` },
-    { head: "Fires", cell: "n full", show: (tenant) => html`${rateText(tenant.fire_rate)}<span class="nar"> fires</span>` },
+    { head: "Submits", cell: "n full", show: (tenant) => html`${rateText(tenant.submit_rate)}` },
+    { head: "Fires", cell: "n full", show: (tenant) => html`${rateText(tenant.fire_rate)}` },
   ] });
 }
 
@@ -198,8 +199,8 @@ function calendars({ items }, shared) {
   return table({ ...shared, items, columns: [
     NAME,
     { head: "Weekdays", cell: "full", show: (calendar) => calendar.weekdays.join(", ") || "–" },
-    { head: "Also", cell: "full", show: (calendar) => html`<span class="nar">also </span>${daysText(calendar.include)}` },
-    { head: "Except", cell: "full", show: (calendar) => html`<span class="nar">except </span>${daysText(calendar.exclude)}` },
+    { head: "Also", cell: "full", show: (calendar) => html`${daysText(calendar.include)}` },
+    { head: "Except", cell: "full", show: (calendar) => html`${daysText(calendar.exclude)}` },
   ] });
 }
 
