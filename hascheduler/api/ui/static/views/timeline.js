@@ -14,7 +14,7 @@ const BAR_MS = HOUR_MS / 2;
 const PLOT = 150;
 const NAMED_MAX = 3;
 /** How close to the end or to now a label of the axis may be, in per cent of it. */
-const NEAR = 4;
+const NEAR = 9;
 const CLOSE = 1.2;
 
 /** A time in which more slots are wanted than there are. @typedef {{definition: string | null, slots: number, wanted: number, from: number, to: number}} Excess */
@@ -33,7 +33,7 @@ function Shown({ page }) {
   return html`<${Outlook} page=${page} excesses=${excesses} />
     <section class="sec"><div class="top"><h2>Slots <small>in use, the last 24 h · wanted, the next 24 h</small></h2><p class="q">half an hour a bar</p></div>
       <${Load} page=${page} x=${x} excesses=${excesses} />
-      <p class="q">Wanted: fires to come, by how long their jobs have run. Jobs that clients submit are not foreseen.</p></section>
+      <p class="q">Wanted: fires to come, by how long their jobs have run. Jobs that clients submit are not foreseen.${page.load.used.some((each) => each !== null) ? "" : " In use: no record, as the replica that answers has just started, or your token is of one tenant."}</p></section>
     <section class="sec"><div class="top"><h2>Schedules <small>those with trouble first on each page</small></h2></div>
       <${Find} label="Find schedules" placeholder="Name, or a filter such as label:team=a" fields=${[{ name: "text", label: "name" }, { name: "label", kind: "many" }]} />
       <${Rows} page=${page} x=${x} /><${Pages} page=${page} /></section>`;
@@ -131,7 +131,6 @@ function Load({ page, x, excesses }) {
   const words = `Slots in use in the last 24 hours and wanted in the next 24 hours, against ${counted(slots, "slot")}. ${excesses.length ? `More are wanted than there are from ${shortTime(excesses[0].from)} on.` : `At most ${number(peak[1])} are wanted.`}`;
   return html`<svg class="load" role="img" aria-label=${words}><${Grid} page=${page} x=${x} y=${PLOT + 16} height=${PLOT} />
     ${past.map(([at, value]) => value > 0 && bar("bar", at, value))}
-    ${!past.length && html`<text x="25%" y=${PLOT - 8} text-anchor="middle">no record: the replica that answers has just started, or your token is of one tenant</text>`}
     ${ahead.map(([at, value]) => html`${value > 0 && bar("fut", at, Math.min(value, slots))}${value > slots && bar("over", at, value, slots)}`)}
     <line class="cap" x1="0" x2="100%" y1=${y(slots)} y2=${y(slots)} /><text x="4" y=${y(slots) - 6}>${counted(slots, "slot")}</text>
     ${isOver && html`<text class="lab" x=${`${Math.min(98, x(peak[0]) - 0.6)}%`} y=${Math.max(10, y(peak[1]) + 10)} text-anchor=${x(peak[0]) > 56 ? "end" : "start"}>${number(peak[1])} wanted</text>`}
