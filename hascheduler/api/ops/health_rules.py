@@ -288,7 +288,7 @@ def _leadership(known: Known) -> Findings:
     if changes:
         yield Found(
             f"The leader changed {'once' if len(changes) == 1 else f'{len(changes)} times'} in the last 10 minutes.",
-            f"how the lease became free: {_by_count(Counter(each.cause.value for each in changes))}",
+            f"how the lease became free: {_by_count(Counter(each.cause.replace('_', ' ') for each in changes))}",
             since_ms=min(each.deciding_at_ms for each in changes),
         )
 

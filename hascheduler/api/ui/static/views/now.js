@@ -95,7 +95,7 @@ function Vitals({ seen, failed, changes }) {
   const gauge = (/** @type {"pending" | "running"} */ name) => ({ values: [...(series[name] || []), numbers[name]], everyMs, marks });
   const events = (/** @type {string} */ name) => ({ values: perMinute(series[name] || [], everyMs), everyMs: 60_000, unit: "a minute", marks });
   return html`<div class="vitals">
-    <${Vital} label="Waiting" value=${numbers.pending} unit="jobs" query=${{ state: "pending" }} plot=${gauge("pending")}
+    <${Vital} label="Waiting" value=${numbers.pending} unit=${numbers.pending === 1 ? "job" : "jobs"} query=${{ state: "pending" }} plot=${gauge("pending")}
       note=${numbers.oldest_wait_ms ? `oldest ${span(numbers.oldest_wait_ms)}` : numbers.pending ? "" : "nothing waits"} />
     <${Vital} label="Running" value=${numbers.running} unit=${total ? `of ${counted(total, "slot")}` : "jobs"} query=${{ state: "running" }} plot=${gauge("running")}
       note=${[total ? `${counted(slots.free || 0, "slot is", "slots are")} free` : "no slot is registered", numbers.dispatched && `${number(numbers.dispatched)} dispatched`].filter(Boolean).join(", ")} />
