@@ -7,13 +7,15 @@ from pathlib import Path
 
 from tests.system.ui.browser import Browser
 from tests.system.ui.scene import EXACT, HIDDEN, HOSTILE, Scene
+from tests.tiers import TIER
 
 PICTURES = os.environ.get("UI_PICTURES")
 """A folder for a picture of each view; unset: none are kept."""
 WIDTHS = (1440, 1024, 390, 320)
-JUDGED = (1440, 390)
-"""Where axe-core judges: once beside the side bar and with tables, once with the bar on top and rows as blocks."""
-THEMES: dict[str, list[str]] = {"light": [], "dark": ["color-contrast", "link-in-text-block"]}
+JUDGED = WIDTHS if TIER == "long" else (1440, 390)
+"""Where axe-core judges; once beside the side bar and with tables, once with the bar on top and rows as blocks."""
+_THEMED = [] if TIER == "long" else ["color-contrast", "link-in-text-block"]
+THEMES: dict[str, list[str]] = {"light": [], "dark": _THEMED}
 """Which rules of axe-core judge there: all, or those of what a theme changes."""
 LONG = 250_000
 STREAMS = "return performance.getEntriesByType('resource').filter((each) => each.name.endsWith('/live')).length"
