@@ -31,17 +31,11 @@ from hascheduler.model.job import TERMINAL
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.schema.noun import document_of
+from hascheduler.testing.memory import leadership
 from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
 from hascheduler.testing.memory.claims import MemoryClaimStore
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
 from hascheduler.testing.memory.jobs import MemoryJobStore
-from hascheduler.testing.memory.leadership import (
-    MemoryAccountStore,
-    MemoryFailoverStore,
-    MemoryJournal,
-    MemoryLeaseStore,
-    MemoryReplicaBoard,
-)
 from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
 from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
 from hascheduler.testing.memory.stream import MemoryChangeSource
@@ -218,11 +212,11 @@ class VirtualCluster:
             config,
             ReplicaPorts(
                 source=MemoryChangeSource(self.connection),
-                leases=MemoryLeaseStore(self.connection),
-                journal=MemoryJournal(self.connection),
+                leases=leadership.MemoryLeaseStore(self.connection),
+                journal=leadership.MemoryJournal(self.connection),
                 claims=MemoryClaimStore(self.connection, _RETENTION_MS),
-                accounts=MemoryAccountStore(self.connection),
-                board=MemoryReplicaBoard(self.connection),
+                accounts=leadership.MemoryAccountStore(self.connection),
+                board=leadership.MemoryReplicaBoard(self.connection),
                 transport=MemoryTransport(self.broker),
                 liveness=_NeverWatched(),
                 clock=self._clock,
@@ -256,7 +250,7 @@ class VirtualCluster:
             work=MemoryWorkStore(connection, _RETENTION_MS),
             work_terms=WorkTerms(_SCHEDULER, 1_000, 4_000),
             registrations=WorkerRegistrations(view, self._clock),
-            failovers=MemoryFailoverStore(connection),
+            failovers=leadership.MemoryFailoverStore(connection),
         )
 
     async def _until(self, is_so: Callable[[], bool]) -> None:
