@@ -7,10 +7,9 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
-import typer
 from pydantic.fields import FieldInfo
 
-from hascheduler.cli.options import Command, keyword, with_parameters
+from hascheduler.cli.options import Command, keyword, option, with_parameters
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
 
@@ -67,11 +66,6 @@ def _require_uri(settings: Settings) -> None:
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     flag = "--" + variable(name, field).removeprefix(PREFIX).lower().replace("_", "-")
     # Texts, not numbers: the settings check them, and their errors are the same as for a variable.
-    kind, flags = (bool, f"{flag}/--no-{flag[2:]}") if field.annotation is bool else (str, flag)
-    option = typer.Option(
-        flags,
-        help=f"{variable(name, field)}: {field.description}",
-        show_default=False,
-        metavar=None if kind is bool else "VALUE",
-    )
-    return keyword(name, Annotated[kind | None, option])
+    kind, spec = (bool, f"{flag}/--no-{flag[2:]}") if field.annotation is bool else (str, f"{flag} VALUE")
+    help = f"{variable(name, field)}: {field.description}"
+    return keyword(name, Annotated[kind | None, option(spec, help, show_default=False)])
