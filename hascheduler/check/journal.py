@@ -11,16 +11,7 @@ from typing import Any
 
 from hascheduler.check.finding import MINUTE_MS, CheckConfig, Finding, FindingKind, instant_or_ms
 from hascheduler.check.jobs import RegisteredProcessor
-from hascheduler.dispatch.decisions import (
-    CountFailures,
-    Decision,
-    Fire,
-    RecordVerdict,
-    ReleaseHold,
-    ResetCursor,
-    Settlement,
-    TimeOutcome,
-)
+from hascheduler.dispatch import decisions
 from hascheduler.dispatch.schedules.planner import is_current
 from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.model.leadership import EntryKind, JournalHead, LeaseRecord
@@ -88,19 +79,19 @@ class JournalOrder:
 
 def check_decisions(
     entry: DatedHead,
-    decisions: tuple[Decision, ...],
+    made: tuple[decisions.Decision, ...],
     jobs: Mapping[str, Mapping[str, Any]],
     schedules: Mapping[str, Mapping[str, Any]],
 ) -> Finding | None:
     """Return a finding if decisions of an entry were never applied, judged by their documents."""
-    undone = [decision for decision in decisions if _is_undone(decision, jobs, schedules)]
+    undone = [decision for decision in made if _is_undone(decision, jobs, schedules)]
     if not undone:
         return None
     head = entry.head
     return Finding(
         FindingKind.JOURNAL_UNAPPLIED,
         f"journal/{head.name}/{head.seq}",
-        f"{len(undone)} of {len(decisions)} decisions of term {head.term} have not been applied"
+        f"{len(undone)} of {len(made)} decisions of term {head.term} have not been applied"
         + (f" since {instant_or_ms(entry.at_ms)}" if entry.at_ms is not None else "")
         + f": {_shown(undone[0])}"
         + (" and others" if len(undone) > 1 else ""),
@@ -111,35 +102,35 @@ def check_decisions(
 
 
 def _is_undone(
-    decision: Decision, jobs: Mapping[str, Mapping[str, Any]], schedules: Mapping[str, Mapping[str, Any]]
+    decision: decisions.Decision, jobs: Mapping[str, Mapping[str, Any]], schedules: Mapping[str, Mapping[str, Any]]
 ) -> bool:
     match decision:
-        case Fire() | RecordVerdict():
+        case decisions.Fire() | decisions.RecordVerdict():
             return _is_open(decision, schedules.get(decision.schedule))
-        case CountFailures() | ResetCursor() | ReleaseHold():
+        case decisions.CountFailures() | decisions.ResetCursor() | decisions.ReleaseHold():
             return False  # a later one replaces it
         case _:
-            return classify_outcome(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
+            return classify_outcome(decision, jobs.get(decision.job_id)) is decisions.Settlement.UNKNOWN
 
 
-def _is_open(outcome: TimeOutcome, schedule: Mapping[str, Any] | None) -> bool:
+def _is_open(outcome: decisions.TimeOutcome, schedule: Mapping[str, Any] | None) -> bool:
     cursor_ms = None if schedule is None else schedule.get("cursor_ms")
     if schedule is None or not isinstance(cursor_ms, int) or not is_current(schedule, outcome):
         return False  # gone or edited since: a decision that was not applied is decided again
     return cursor_ms < outcome.nominal_ms
 
 
-def _shown(decision: Decision) -> str:
+def _shown(decision: decisions.Decision) -> str:
     match decision:
-        case Fire():
+        case decisions.Fire():
             return f"fire {decision.job_id}"
-        case RecordVerdict(run):
+        case decisions.RecordVerdict(run):
             return f"{run.verdict} {run.schedule} through {instant_or_ms(run.last_ms)}"
-        case CountFailures(schedule):
+        case decisions.CountFailures(schedule):
             return f"count the failures of {schedule}"
-        case ResetCursor(schedule):
+        case decisions.ResetCursor(schedule):
             return f"reset the cursor of {schedule}"
-        case ReleaseHold(key):
+        case decisions.ReleaseHold(key):
             return f"release the hold {key}"
         case _:
             return f"{type(decision).__name__.lower()} {decision.job_id}, attempt {decision.attempt}"

@@ -41,26 +41,19 @@ def hascheduler(
     HASCHEDULER_TOKEN, or the file named by HASCHEDULER_TOKEN_FILE, holds the token if replicas require one.
     """
     require_known_variables(os.environ)
-    _show_warnings()
+    log = logging.getLogger("hascheduler.client")
+    log.propagate, log.handlers = False, [_OnStandardError()]
     set_options(ca_file, context)
     set_utc(utc)
 
 
 class _OnStandardError(logging.Handler):
+    """Prints the warnings of a replica, one line each on standard error, apart from the answer."""
+
     def emit(self, record: logging.LogRecord) -> None:
         from hascheduler.cli.output.printable import one_printable_line
 
         sys.stderr.write(f"warning: {one_printable_line(record.getMessage())}\n")
-
-
-_WARNINGS = _OnStandardError()
-
-
-def _show_warnings() -> None:
-    """Print the warnings of a replica from now on, one line each on standard error, apart from the answer."""
-    log = logging.getLogger("hascheduler.client")
-    log.propagate = False
-    log.addHandler(_WARNINGS)
 
 
 def version(

@@ -16,31 +16,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 
-from hascheduler.cli.completion import (
-    complete_definition,
-    complete_job,
-    complete_schedule,
-    complete_tenant,
-    names_of,
-    one_of,
-)
-from hascheduler.cli.input.values import (
-    NONE,
-    as_given,
-    coming_instant,
-    key_limit,
-    labels,
-    labels_to_change,
-    nullable,
-    number,
-    one_or_several,
-    past_instant,
-    rate,
-    read_payload,
-    resources,
-    several,
-    whole,
-)
+from hascheduler.cli import completion
+from hascheduler.cli.input import values
+from hascheduler.cli.input.values import NONE
 from hascheduler.cli.options import Complete, Given, Options, option, text_option
 from hascheduler.model.resources import Resources, format_resources
 from hascheduler.schema.definition import KeyLimit, RateLimit
@@ -72,11 +50,11 @@ _HEADINGS = {
 _UNNAMED = ("misfire", "job")
 """Parts whose options are named after the inner field alone."""
 _COMPLETED: Mapping[str, Complete] = {
-    "definition": complete_definition,
-    "schedule": complete_schedule,
-    "tenant": complete_tenant,
-    "lane": names_of("lane"),
-    "depends_on": complete_job,
+    "definition": completion.complete_definition,
+    "schedule": completion.complete_schedule,
+    "tenant": completion.complete_tenant,
+    "lane": completion.names_of("lane"),
+    "depends_on": completion.complete_job,
 }
 _SINCE = ("since", "until", "failed_since", "ended_before")
 _METAVARS = {"depends_on": "JOB|BATCH"}
@@ -117,7 +95,8 @@ class _Option(NamedTuple):
             return Annotated[bool | None, option(self.flags, self.help, show_default=False)]
         last = self.path[-1]
         help = f"{self.help}; 1h: an hour ago" if last in _SINCE else self.help
-        of, complete = _METAVARS.get(last, self.kind.metavar), _COMPLETED.get(last, one_of(self.kind.choices))
+        of = _METAVARS.get(last, self.kind.metavar)
+        complete = _COMPLETED.get(last, completion.one_of(self.kind.choices))
         return text_option(f"{self.flags} {of}", help, complete, many=self.kind.many)
 
 
@@ -146,9 +125,9 @@ def filter_of(given: Given) -> dict[str, Any]:
     filter: dict[str, Any] = {}
     for name, value in given.items():
         if name in _SINCE:
-            filter[name] = past_instant(f"--{name.replace('_', '-')}", value)
+            filter[name] = values.past_instant(f"--{name.replace('_', '-')}", value)
         elif name == "labels":
-            filter[name] = labels(value)
+            filter[name] = values.labels(value)
         elif (
             value is not False
         ):  # an empty text is refused, not ignored; a single one as a text, which older replicas accept
@@ -214,26 +193,27 @@ def _kind(field: FieldInfo) -> _Kind:
     if field.annotation is bool:
         return _FLAG
     if Resources in found:
-        return _Kind("NAME=N,…", nullable(resources), format_resources)
+        return _Kind("NAME=N,…", values.nullable(values.resources), format_resources)
     if dict in origins:
-        return _Kind("KEY=VALUE", lambda _, texts: labels_to_change(texts), _shown, many=True)
+        return _Kind("KEY=VALUE", lambda _, texts: values.labels_to_change(texts), _shown, many=True)
     if JsonValue in found:
-        return _Kind("JSON|@FILE", read_payload, _shown)
+        return _Kind("JSON|@FILE", values.read_payload, _shown)
     for form in (one for one in found if isinstance(one, Form)):
-        return _Kind(form.metavar, nullable(_reader(form)), _shown)
+        return _Kind(form.metavar, values.nullable(_reader(form)), _shown)
     choices = [each for one in found if isinstance(one, type) and issubclass(one, StrEnum) for each in one]
     choices += [each for one in found if get_origin(one) is Literal for each in get_args(one)]
     if tuple in origins:
         metavar = "|".join(choices) or "KEY"
-        return _Kind(metavar, nullable(as_given), _shown, True, choices)
+        return _Kind(metavar, values.nullable(values.as_given), _shown, True, choices)
     if field.is_required():
-        return _Kind("NAME", as_given, _shown)
-    read = as_given if NONE in choices else nullable(as_given)  # `none` is a value, as of --catch-up
+        return _Kind("NAME", values.as_given, _shown)
+    # `none` may be a value, as of --catch-up.
+    read = values.as_given if NONE in choices else values.nullable(values.as_given)
     return _Kind("|".join(choices) or ("NAME" if Name in found else "TEXT"), read, _shown, False, choices)
 
 
 def _reader(form: Form) -> Callable[[str, str], Any]:
-    return _READERS.get(form.metavar) or _READERS.get(form.schema.get("type"), one_or_several)
+    return _READERS.get(form.metavar) or _READERS.get(form.schema.get("type"), values.one_or_several)
 
 
 def _inside(annotation: Any) -> Iterator[Any]:
@@ -265,22 +245,22 @@ def _unique_text(unique: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (",".join(unique["by"]), unique["on_duplicate"], unique["period"])))
 
 
-_FLAG = _Kind("", as_given, _shown)
+_FLAG = _Kind("", values.as_given, _shown)
 _READERS: Mapping[Any, Callable[[str, str], Any]] = {
-    "INSTANT|SPAN": coming_instant,
-    "integer": whole,
-    "number": number,
-    "array": several,
+    "INSTANT|SPAN": values.coming_instant,
+    "integer": values.whole,
+    "number": values.number,
+    "array": values.several,
 }
 """The function that reads an option's text, by its form or the type that its JSON schema names."""
 _BY_PART: Mapping[type[Part], _Kind] = {
-    RateLimit: _Kind("N/SPAN", nullable(rate), _rate_text),
+    RateLimit: _Kind("N/SPAN", values.nullable(values.rate), _rate_text),
     KeyLimit: _Kind(
         "KEY=N,N/SPAN",
-        nullable(lambda flag, texts: [key_limit(flag, one) for one in texts]),
+        values.nullable(lambda flag, texts: [values.key_limit(flag, one) for one in texts]),
         lambda limits: " ".join(map(_key_limit_text, limits)),
         many=True,
     ),
-    Uniqueness: _Kind("", as_given, _unique_text),
-    RetryPolicy: _Kind("", as_given, lambda retry: str(retry["attempts"])),
+    Uniqueness: _Kind("", values.as_given, _unique_text),
+    RetryPolicy: _Kind("", values.as_given, lambda retry: str(retry["attempts"])),
 }

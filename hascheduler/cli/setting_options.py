@@ -7,9 +7,7 @@ import threading
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
-import typer
-
-from hascheduler.cli.options import Command, keyword, with_parameters
+from hascheduler.cli.options import Command, keyword, option, with_parameters
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import PREFIX, SECRETS, Settings, described, read_settings, variable
 
@@ -66,12 +64,7 @@ def _require_uri(settings: Settings) -> None:
 def _option(name: str, annotation: object) -> inspect.Parameter:
     flag = "--" + variable(name).removeprefix(PREFIX).lower().replace("_", "-")
     # Texts, not numbers: the settings check them, and their errors are the same as for a variable.
-    kind, flags = (bool, f"{flag}/--no-{flag[2:]}") if annotation is bool else (str, flag)
+    kind, spec = (bool, f"{flag}/--no-{flag[2:]}") if annotation is bool else (str, f"{flag} VALUE")
     text, default = described(name)
-    option = typer.Option(
-        flags,
-        help=f"{variable(name)}: {text} [{default}]",
-        show_default=False,
-        metavar=None if kind is bool else "VALUE",
-    )
-    return keyword(name, Annotated[kind | None, option])
+    help = f"{variable(name)}: {text} [{default}]"
+    return keyword(name, Annotated[kind | None, option(spec, help, show_default=False)])

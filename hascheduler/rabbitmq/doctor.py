@@ -15,13 +15,7 @@ from yarl import URL
 
 from hascheduler.check.servers import Requirement, RequirementState
 from hascheduler.errors import BrokerUnavailable
-from hascheduler.rabbitmq.connection import (
-    BrokerConnection,
-    Session,
-    declare_dispatch,
-    declare_processor_queue,
-    mistake_of,
-)
+from hascheduler.rabbitmq import connection
 from hascheduler.rabbitmq.faults import faults
 from hascheduler.rabbitmq.publisher import is_blocked
 
@@ -31,7 +25,7 @@ _MET, _MISSING = RequirementState.MET, RequirementState.MISSING
 
 async def examine_broker(url: str, tls: ssl.SSLContext | None, server: str) -> AsyncIterator[Requirement]:
     """Yield what the RabbitMQ at ``url`` has of what is needed; only the first if it can't be reached."""
-    link = BrokerConnection(url, "hascheduler doctor", tls)
+    link = connection.BrokerConnection(url, "hascheduler doctor", tls)
     try:
         async with link.session() as session:
             yield Requirement(server, "connection", _MET, "answers, and accepts this user on this virtual host")
@@ -40,12 +34,12 @@ async def examine_broker(url: str, tls: ssl.SSLContext | None, server: str) -> A
             yield await _rights(session, server)
             yield _policies(URL(url), server)
     except BrokerUnavailable as error:
-        mistake = mistake_of(URL(url), error)
+        mistake = connection.mistake_of(URL(url), error)
         text = str(error) if mistake is None else f"{mistake.problem}; expected {mistake.expected}"
         yield Requirement(server, "connection", _MISSING, text)
 
 
-def _version(session: Session, server: str) -> Requirement:
+def _version(session: connection.Session, server: str) -> Requirement:
     transport = session.connection.transport
     properties = {} if transport is None else transport.connection.server_properties
     reported = properties.get("version", b"not reported")
@@ -60,14 +54,14 @@ def _version(session: Session, server: str) -> Requirement:
     return Requirement(server, "version", _MET, text)
 
 
-async def _blocked(session: Session, server: str) -> Requirement:
+async def _blocked(session: connection.Session, server: str) -> Requirement:
     if await is_blocked(session):
         remedy = "free memory or disk on the broker: an alarm stops all publishing (rabbitmq-diagnostics alarms)"
         return Requirement(server, "alarms", _MISSING, "it blocks publishers", remedy)
     return Requirement(server, "alarms", _MET, "it accepts messages")
 
 
-async def _rights(session: Session, server: str) -> Requirement:
+async def _rights(session: connection.Session, server: str) -> Requirement:
     name = f"doctor-{secrets.token_hex(4)}"
     lacks = {}
     for who, try_rights in {"replicas": _as_replica, "processors": _as_processor}.items():
@@ -86,15 +80,15 @@ async def _rights(session: Session, server: str) -> Requirement:
     return Requirement(server, "rights", _MISSING, lacks["replicas"], remedy)
 
 
-async def _as_replica(session: Session, name: str) -> None:
-    exchange = await declare_dispatch(await session.channel(confirms=True))
+async def _as_replica(session: connection.Session, name: str) -> None:
+    exchange = await connection.declare_dispatch(await session.channel(confirms=True))
     with suppress(DeliveryError):  # no processor has that name
         await exchange.publish(Message(b"doctor"), routing_key=name, mandatory=True)
 
 
-async def _as_processor(session: Session, name: str) -> None:
+async def _as_processor(session: connection.Session, name: str) -> None:
     channel = await session.channel(confirms=True)
-    queue = await declare_processor_queue(channel, name)
+    queue = await connection.declare_processor_queue(channel, name)
     try:
         await channel.default_exchange.publish(Message(b"doctor"), routing_key=queue.name, mandatory=True)
         if await queue.get(no_ack=True, fail=False) is None:

@@ -30,22 +30,8 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.job import TERMINAL
 from hascheduler.model.values.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
-from hascheduler.schema.noun import document_of
-from hascheduler.testing.memory.access import MemoryAuditStore, MemoryBucketStore, MemoryTokenStore
-from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory import access, claims, jobs, leadership, messages, resources, stream, work
 from hascheduler.testing.memory.database import MemoryConnection, MemoryDatabase
-from hascheduler.testing.memory.jobs import MemoryJobStore
-from hascheduler.testing.memory.leadership import (
-    MemoryAccountStore,
-    MemoryFailoverStore,
-    MemoryJournal,
-    MemoryLeaseStore,
-    MemoryReplicaBoard,
-)
-from hascheduler.testing.memory.messages import MemoryBroker, MemoryDeliveries, MemoryTransport
-from hascheduler.testing.memory.resources import MemoryResourceStore, MemoryScheduleStore, MemoryVerdictStore
-from hascheduler.testing.memory.stream import MemoryChangeSource
-from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.testing.virtual_loop import VirtualLoop
 
 HOST = "scheduler.test"
@@ -100,14 +86,14 @@ class VirtualCluster:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.database = MemoryDatabase()
         self.connection = MemoryConnection(self.database)
-        self.broker = MemoryBroker()
+        self.broker = messages.MemoryBroker()
         self.processors: list[RunningProcessor] = []
         self.replica = self._replica(policy)
-        self._admission = AdmissionControl(self.replica.view, MemoryBucketStore(self.connection), clock, None)
+        self._admission = AdmissionControl(self.replica.view, access.MemoryBucketStore(self.connection), clock, None)
         self.replica.on_job_arrival(
             lambda job: self._admission.arrived(job.tenant, own=True, dependencies=len(job.waits_for))
         )
-        self._audit_writer = AuditWriter(MemoryAuditStore(self.connection, _RETENTION_MS), clock)
+        self._audit_writer = AuditWriter(access.MemoryAuditStore(self.connection, _RETENTION_MS), clock)
         self.app = with_edge(_routes(), self._make_services())
 
     async def start(self) -> None:
@@ -145,8 +131,8 @@ class VirtualCluster:
         )
         processor = Processor(
             handlers,
-            MemoryWorkStore(connection, _RETENTION_MS),
-            MemoryDeliveries(self.broker, id, self._slots),
+            work.MemoryWorkStore(connection, _RETENTION_MS),
+            messages.MemoryDeliveries(self.broker, id, self._slots),
             self._clock,
             config,
         )
@@ -217,16 +203,16 @@ class VirtualCluster:
         return Replica(
             config,
             ReplicaPorts(
-                source=MemoryChangeSource(self.connection),
-                leases=MemoryLeaseStore(self.connection),
-                journal=MemoryJournal(self.connection),
-                claims=MemoryClaimStore(self.connection, _RETENTION_MS),
-                accounts=MemoryAccountStore(self.connection),
-                board=MemoryReplicaBoard(self.connection),
-                transport=MemoryTransport(self.broker),
+                source=stream.MemoryChangeSource(self.connection),
+                leases=leadership.MemoryLeaseStore(self.connection),
+                journal=leadership.MemoryJournal(self.connection),
+                claims=claims.MemoryClaimStore(self.connection, _RETENTION_MS),
+                accounts=leadership.MemoryAccountStore(self.connection),
+                board=leadership.MemoryReplicaBoard(self.connection),
+                transport=messages.MemoryTransport(self.broker),
                 liveness=_NeverWatched(),
                 clock=self._clock,
-                jobs=MemoryJobStore(self.connection, _RETENTION_MS),
+                jobs=jobs.MemoryJobStore(self.connection, _RETENTION_MS),
             ),
         )
 
@@ -235,28 +221,28 @@ class VirtualCluster:
         connection = self.connection
         ids = itertools.count(1)
         return ApiServices(
-            schedules=MemoryScheduleStore(connection),
-            definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, document_of),
-            calendars=MemoryResourceStore(connection, Collection.CALENDARS, document_of),
-            lanes=MemoryResourceStore(connection, Collection.LANES, document_of),
-            tenants=MemoryResourceStore(connection, Collection.TENANTS, document_of),
-            pauses=MemoryResourceStore(connection, Collection.PAUSES, document_of),
-            jobs=MemoryJobStore(connection, _RETENTION_MS),
+            schedules=resources.MemoryScheduleStore(connection),
+            definitions=resources.MemoryResourceStore(connection, Collection.DEFINITIONS),
+            calendars=resources.MemoryResourceStore(connection, Collection.CALENDARS),
+            lanes=resources.MemoryResourceStore(connection, Collection.LANES),
+            tenants=resources.MemoryResourceStore(connection, Collection.TENANTS),
+            pauses=resources.MemoryResourceStore(connection, Collection.PAUSES),
+            jobs=jobs.MemoryJobStore(connection, _RETENTION_MS),
             admission=self._admission,
-            verdicts=MemoryVerdictStore(connection),
+            verdicts=resources.MemoryVerdictStore(connection),
             view=view,
             events=self.replica.events,
             clock=self._clock,
             new_id=lambda: f"{next(ids):06d}",
             new_job_id=lambda _: f"job:{next(ids):06d}",
             auth=AuthConfig(hosts=frozenset({HOST})),
-            tokens=MemoryTokenStore(connection),
-            audit=MemoryAuditStore(connection, _RETENTION_MS),
+            tokens=access.MemoryTokenStore(connection),
+            audit=access.MemoryAuditStore(connection, _RETENTION_MS),
             audit_writer=self._audit_writer,
-            work=MemoryWorkStore(connection, _RETENTION_MS),
+            work=work.MemoryWorkStore(connection, _RETENTION_MS),
             work_terms=WorkTerms(_SCHEDULER, 1_000, 4_000),
             registrations=WorkerRegistrations(view, self._clock),
-            failovers=MemoryFailoverStore(connection),
+            failovers=leadership.MemoryFailoverStore(connection),
         )
 
     async def _until(self, is_so: Callable[[], bool]) -> None:

@@ -61,27 +61,24 @@ class InstrumentedHandlers:
         async def handle(job: JobContext) -> Any:
             left_s = None if job.deadline_ms is None else job.deadline_ms / 1_000 - self._now().timestamp()
             with loop.handling(None if left_s is None else loop.time() + left_s):
-                return await call(job)
-
-        async def call(job: JobContext) -> Any:
-            plan = self.plans[job.definition]
-            if plan.takes_s:
-                await asyncio.sleep(plan.takes_s)
-            crash = plan.crashes.popleft() if plan.crashes else None
-            if crash == "before":
-                await self._die(job)
-            self.calls.append(Call(self._now(), job.definition, job.payload, job))
-            if plan.errors:
-                raise plan.errors.popleft()
-            if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-                result = await function(job)
-            else:
-                result = await loop.standing_still(run_in_thread(function, job))
-                if inspect.isawaitable(result):
-                    result = await result
-            if crash == "after":
-                await self._die(job)
-            return result
+                plan = self.plans[job.definition]
+                if plan.takes_s:
+                    await asyncio.sleep(plan.takes_s)
+                crash = plan.crashes.popleft() if plan.crashes else None
+                if crash == "before":
+                    await self._die(job)
+                self.calls.append(Call(self._now(), job.definition, job.payload, job))
+                if plan.errors:
+                    raise plan.errors.popleft()
+                if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+                    result = await function(job)
+                else:
+                    result = await loop.standing_still(run_in_thread(function, job))
+                    if inspect.isawaitable(result):
+                        result = await result
+                if crash == "after":
+                    await self._die(job)
+                return result
 
         return handle
 

@@ -260,7 +260,8 @@ class Faults:
             )
 
     async def _stopped(self, pause: StandingPause, for_s: float) -> None:
-        store = MemoryResourceStore(MemoryConnection(self._server.database), Collection.PAUSES, document_of)
+        connection = MemoryConnection(self._server.database)
+        store = MemoryResourceStore[StandingPause](connection, Collection.PAUSES)
         if await store.create(pause) is None:
             return
         self._say(f"{pause.id} is paused")

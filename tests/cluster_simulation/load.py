@@ -16,7 +16,6 @@ from hascheduler.model.values.instants import WallMs
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.schema.calendar import Calendar, Days
 from hascheduler.schema.definition import Definition, KeyLimit, RateLimit
-from hascheduler.schema.noun import document_of
 from hascheduler.schema.retry import RetryPolicy
 from hascheduler.schema.schedule import CatchUp, GraphJob, JobGraph, JobTemplate, Overlap, SchedulePolicy, graph_order
 from hascheduler.schema.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Trigger
@@ -87,8 +86,8 @@ class Load:
 
     def __post_init__(self) -> None:
         link, connection = Link(self._network, self._server, "client"), MemoryConnection(self._server.database)
-        self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS, document_of), link)
-        self._calendars = Remote(MemoryResourceStore(connection, Collection.CALENDARS, document_of), link)
+        self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS), link)
+        self._calendars = Remote(MemoryResourceStore(connection, Collection.CALENDARS), link)
         self._schedules = Remote(MemoryScheduleStore(connection), link)
         self._jobs = Remote(self._planted(MemoryJobStore(connection, RETENTION_MS)), link)
         self._loop = self._network.loop

@@ -185,12 +185,9 @@ def retry(
     They get all their attempts again. Give their ids, or options to select all failed jobs that match (with
     --state cancelled, all cancelled ones); their number is shown before you confirm.
     """
-    if with_dependents and not ids:
-        raise InvalidInput(
-            ("--with-dependents",), "applies only to jobs given by id", "ids of jobs, or no --with-dependents"
-        )
-    if idempotency_key is not None and not ids:
-        raise InvalidInput(("--idempotency-key",), "applies only to jobs given by id", "ids of jobs")
+    for flag, is_given in {"--with-dependents": with_dependents, "--idempotency-key": idempotency_key}.items():
+        if is_given and not ids:
+            raise InvalidInput((flag,), "applies only to jobs given by id", f"ids of jobs, or no {flag}")
     more: dict[str, Any] = {} if idempotency_key is None else {"idempotency_key": sendable_key(idempotency_key)}
     if with_dependents:
         more["with_dependents"] = True

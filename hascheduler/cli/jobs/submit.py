@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import typer
 from rich.console import RenderableType
-from rich.progress import Progress
 from rich.text import Text
 
 from hascheduler.cli.completion import complete_definition, complete_job
@@ -25,7 +24,7 @@ from hascheduler.cli.jobs.show import EXIT_STATUSES, NOT_ENDED_STATUS, STATE_STY
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, IdempotencyKey, argument, option, with_options
 from hascheduler.cli.output.answers import OutputForm, Shown, asks
-from hascheduler.cli.output.console import console, new_table
+from hascheduler.cli.output.console import console, new_table, progress_bar
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.replica import Job, Scheduler, as_cli_errors, be_patient
 from hascheduler.client import StillRunning
@@ -107,7 +106,7 @@ def _ended(scheduler: Scheduler, ids: Sequence[str], until: float) -> Shown:
     """Wait for all of these jobs and batches, with a bar on a terminal, and return the number of jobs by state."""
     known: Counter[JobState] = Counter()
     of_batch: Counter[JobState] = Counter()
-    with Progress(console=console(), transient=True, disable=not console().is_terminal) as bar:
+    with progress_bar(console()) as bar:
         task = bar.add_task("waiting", total=None)
 
         def show(counts: Mapping[JobState, int]) -> None:
@@ -191,9 +190,8 @@ def batch(
     sendable_key(group_key(key, len(groups) - 1))  # the longest key, before anything is sent
     batches: list[str] = []
     results: list[Result] = []
-    bar = Progress(console=console(), transient=True, disable=len(groups) == 1 or not console().is_terminal)
     try:
-        with bar, as_cli_errors():
+        with progress_bar(console()) as bar, as_cli_errors():
             task = bar.add_task("submitting", total=len(jobs))
             scheduler.cluster.health(live=True)  # a replica that never answered is not waited for
             be_patient(scheduler, _BUSY_MAX_S)

@@ -17,17 +17,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from hascheduler.cli.input import manifests
 from hascheduler.cli.input.documents import NORMAL
-from hascheduler.cli.input.manifests import (
-    MANAGED,
-    OWNER,
-    Manifest,
-    Wanted,
-    first_of,
-    owned_by,
-    owner_of,
-    read_manifests,
-)
 from hascheduler.cli.input.values import confirmed
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DryRun, Yes, option
@@ -126,7 +117,7 @@ def apply(
     --prune deletes only this owner's, schedules first, and nothing that a schedule, a job that has not ended or a
     token still uses. Without a terminal, --yes is required (status 2). Status 1: some documents failed.
     """
-    files_want = read_manifests(files, SystemClock().wall_ms(), owner)
+    files_want = manifests.read_manifests(files, SystemClock().wall_ms(), owner)
     if prune and files_want.owner is None:
         expected = "--owner NAME, or a document with kind: Apply and owner: NAME"
         raise InvalidInput(("--prune",), "no owner is given", expected)
@@ -157,11 +148,11 @@ def _require_own(steps: Sequence[PlanStep]) -> None:
     others = []
     for step in steps:
         if step.before is not None and step.after is not None:
-            owner, wanted = owner_of(step.kind, step.before), owner_of(step.kind, step.after)
+            owner, wanted = manifests.owner_of(step.kind, step.before), manifests.owner_of(step.kind, step.after)
             if owner not in (None, wanted):
                 others.append(f"{step.kind} {step.name} belongs to {owner}, not {wanted}")
     if others:
-        raise CallerError(f"{first_of(others)}; --take-over changes the owner")
+        raise CallerError(f"{manifests.first_of(others)}; --take-over changes the owner")
 
 
 def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Failures) -> None:
@@ -214,7 +205,7 @@ def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:
     return {**planned, "warnings": list(step.warnings), "problem": problem}
 
 
-def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[PlanStep]:
+def make_plan(scheduler: Scheduler, files_want: manifests.Wanted, *, prune: bool) -> list[PlanStep]:
     """Return the steps: schedules after the nouns that they name, pruned nouns last, and of those schedules first."""
     ordered = sorted(files_want.manifests, key=lambda manifest: manifest.kind == "schedule")
     steps = [_step(scheduler, manifest) for manifest in ordered]
@@ -262,7 +253,7 @@ def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
         change(step.name, if_match=rev)
 
 
-def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
+def _step(scheduler: Scheduler, manifest: manifests.Manifest) -> PlanStep:
     kind, name, after = manifest.kind, manifest.name, dict(manifest.body)
     if manifest.paused:
         after["paused"] = True
@@ -274,10 +265,10 @@ def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
         if manifest.paused is None and before.get("paused"):
             after["paused"] = True
         after["trigger"] = _with_stored_anchor(after["trigger"], before["trigger"])
-    owner = owner_of(kind, before)
-    if owner is not None and owner_of(kind, after) is None:
+    owner = manifests.owner_of(kind, before)
+    if owner is not None and manifests.owner_of(kind, after) is None:
         # Files that name no owner leave the stored owner in place.
-        after = owned_by(kind, after, owner)
+        after = manifests.owned_by(kind, after, owner)
     if "conflict_group" in after and "conflict_scope" in before:
         # A replacement keeps the scope unless it sets another.
         after = NORMAL[kind]({"conflict_scope": before["conflict_scope"], **after})
@@ -304,15 +295,15 @@ _PRUNED = ("schedule", "definition", "lane", "calendar", "tenant")
 """The order of deletion: no noun goes before those that name it."""
 
 
-def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
+def _pruned(scheduler: Scheduler, files_want: manifests.Wanted) -> Iterator[PlanStep]:
     assert files_want.owner is not None
-    labels = dict([MANAGED, (OWNER, files_want.owner)])
+    labels = dict([manifests.MANAGED, (manifests.OWNER, files_want.owner)])
     kept = {(manifest.kind, manifest.name) for manifest in files_want.manifests}
     for kind in _PRUNED:
         listed = scheduler.schedules.list(labels) if kind == "schedule" else named_api(scheduler, kind).list()
         for stored in listed:
             # Checked one by one: a noun that is not marked as this owner's must not go, whatever the answer holds.
-            is_own = owner_of(kind, stored) == files_want.owner
+            is_own = manifests.owner_of(kind, stored) == files_want.owner
             if kind == "schedule":
                 is_own = stored.get("labels", {}).items() >= labels.items()
             if is_own and (kind, stored["name"]) not in kept:

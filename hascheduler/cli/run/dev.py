@@ -24,13 +24,7 @@ from rich.text import Text
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import argument, option
 from hascheduler.cli.output.printable import printable
-from hascheduler.cli.run.whole_system import (
-    MODULE,
-    SHARDS_SHOWN_MAX,
-    TransportOrNone,
-    require_folder,
-    require_own_servers,
-)
+from hascheduler.cli.run import whole_system
 from hascheduler.embedded.children import Child, run_in_foreground
 from hascheduler.embedded.stack import READY_MADE, Stack, StackPlan, list_servers, list_stack, open_stack
 from hascheduler.errors import CallerError, InvalidInput
@@ -48,7 +42,8 @@ _MISTAKE_STATUS = 2
 @example("hascheduler dev", "hascheduler dev shop:handlers --reload --folder .dev")
 def dev(
     modules: Annotated[
-        list[str] | None, argument("[MODULE]...", f"Your modules with handlers, {MODULE}; default: the ready-made ones")
+        list[str] | None,
+        argument("[MODULE]...", f"Your modules with handlers, {whole_system.MODULE}; default: the ready-made ones"),
     ] = None,
     *,
     reload: Annotated[bool, option("--reload", "Restart processors when a file of MODULE changes")] = False,
@@ -58,8 +53,8 @@ def dev(
     port: Annotated[
         int, option("--port N", "Replicas listen on the first free ports from here", min=1, max=65_000)
     ] = 8080,
-    transport: TransportOrNone = None,
-    shards: Annotated[int, option("--shards N", "How many shards", min=1, max=SHARDS_SHOWN_MAX)] = 1,
+    transport: whole_system.TransportOrNone = None,
+    shards: Annotated[int, option("--shards N", "How many shards", min=1, max=whole_system.SHARDS_SHOWN_MAX)] = 1,
     folder: Annotated[
         Path | None,
         option("--folder DIR", "Directory for logs and data, which are kept; default: logs in .run, no data"),
@@ -74,7 +69,7 @@ def dev(
     if reload and not modules:
         raise InvalidInput(("--reload",), "applies only to modules of your own", "MODULE with it")
     logs = folder or Path(".run")
-    require_folder(logs)
+    whole_system.require_folder(logs)
     plan = StackPlan(
         logs, replicas, 0, slots, transport, {"HASCHEDULER_LOG_FORMAT": "console"}, modules or READY_MADE, shards, port,
         None if folder is None else folder / "mongodb",
@@ -86,7 +81,7 @@ def dev(
 async def _run(plan: StackPlan, processors: list[str], watched: list[Path]) -> None:
     console = Console(highlight=False, markup=False)
     say = partial(console.print, soft_wrap=True)
-    await require_own_servers(plan.transport)
+    await whole_system.require_own_servers(plan.transport)
     with ExitStack() as files:
         async with open_stack(plan, say) as stack, asyncio.TaskGroup() as group:
             for name in processors:

@@ -13,14 +13,7 @@ from rich.text import Text
 
 from hascheduler.cli.completion import NewName, ScheduleName, ScheduleNameOrNone
 from hascheduler.cli.fields import filter_of
-from hascheduler.cli.input.values import (
-    check_name,
-    delete_stored,
-    edit_stored,
-    past_instant,
-    read_payload,
-    sendable_key,
-)
+from hascheduler.cli.input import values
 from hascheduler.cli.jobs.changes import ChangeOfAll, change_all, changes_all
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Because, DryRun, Given, IdempotencyKey, Options, Yes, option, with_options
@@ -96,7 +89,7 @@ def reset(
 def _change(scheduler: Scheduler, verb: str, name: str | None, how: ChangeOfAll, **more: Any) -> Shown:
     if _is_of_many(verb, name, how):
         return _change_all(scheduler, verb, how, **more)
-    schedule = getattr(scheduler.schedules, verb)(check_name(str(name)), **more)
+    schedule = getattr(scheduler.schedules, verb)(values.check_name(str(name)), **more)
     return Shown(schedule, schedule_page(schedule))
 
 
@@ -130,7 +123,7 @@ def _change_all(scheduler: Scheduler, verb: str, how: ChangeOfAll, *, again: str
 @asks()
 def delete(scheduler: Scheduler, name: ScheduleName, yes: Yes = False) -> Shown:
     """Delete a schedule. Its jobs continue."""
-    return delete_stored(
+    return values.delete_stored(
         scheduler, "schedule", name, yes=yes, described=lambda stored: f" ({trigger_text(stored['trigger'])})"
     )
 
@@ -158,15 +151,15 @@ def trigger(
     """
     options = {"--overlap": overlap, "--payload": payload}
     of_one = tuple(option for option, value in options.items() if value is not None)
-    key = sendable_key(idempotency_key)
+    key = values.sendable_key(idempotency_key)
     if _is_of_many("trigger", name, how, of_one=of_one):
         action = key or str(uuid4())
         again = f"the command with --idempotency-key {action}"
         return _change_all(scheduler, "trigger", how, again=again, idempotency_key=action)
     body: TriggerNowBody = {} if overlap is None else {"overlap": overlap.value}
     if payload is not None:
-        body["payload"] = read_payload("--payload", payload)
-    job = scheduler.schedules.trigger(check_name(str(name)), body, idempotency_key=key)
+        body["payload"] = values.read_payload("--payload", payload)
+    job = scheduler.schedules.trigger(values.check_name(str(name)), body, idempotency_key=key)
     if output is OutputForm.NAME:
         return Shown(job.fields, Text(job.id))
     done = "already triggered: " if job.replayed else "triggered "
@@ -190,8 +183,8 @@ def backfill(
 
     One for each time between the two instants that has no job yet, so the command can be repeated.
     """
-    start, end = past_instant("--from", start), past_instant("--to", end)
-    answer = scheduler.schedules.backfill(check_name(name), start, end, overlap=overlap, dry_run=dry_run)
+    start, end = values.past_instant("--from", start), values.past_instant("--to", end)
+    answer = scheduler.schedules.backfill(values.check_name(name), start, end, overlap=overlap, dry_run=dry_run)
     done = "would be created" if dry_run else "created"
     text = Text.assemble((f"{answer['created']} {done}", "bold green"))
     text.append(f", {answer['existing']} already existed, of {answer['count']} times")
@@ -221,7 +214,7 @@ def edit(scheduler: Scheduler, name: ScheduleName, dry_run: DryRun = False, yes:
     decided.
     """
     body, schedules = changed_schedule(given), scheduler.schedules
-    check_name(name)
+    values.check_name(name)
     if dry_run:
         if not body:
             raise InvalidInput(("--dry-run",), "no change is given", "a change, such as --every 5s")
@@ -229,7 +222,7 @@ def edit(scheduler: Scheduler, name: ScheduleName, dry_run: DryRun = False, yes:
         return Shown(preview, preview_page(f"Next fires of {name} after this edit", preview))
     before = schedules.get(name)
     return _written(
-        before, schedules.patch(name, body) if body else edit_stored(schedules, "schedule", before, yes=yes)
+        before, schedules.patch(name, body) if body else values.edit_stored(schedules, "schedule", before, yes=yes)
     )
 
 
@@ -253,7 +246,7 @@ def put(
 
     --cron, --every or --at set when it fires, --definition what it runs; fields that are left out get their defaults.
     """
-    body = new_schedule(check_name(name), given)
+    body = new_schedule(values.check_name(name), given)
     made = body | ({"paused": True} if paused else {})
     if dry_run:
         preview = scheduler.schedules.preview_trigger(body["trigger"], name=name)

@@ -21,17 +21,8 @@ from hascheduler.cli.environment import access
 from hascheduler.cli.input.values import check_name, coming_instant
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import Given, InContext, LabelFilter, Url, argument, option, with_options
+from hascheduler.cli.output import instants
 from hascheduler.cli.output.answers import Answer, Shown, asks, prints
-from hascheduler.cli.output.instants import (
-    clock_text,
-    day_text,
-    finest_of,
-    offset_text,
-    reader_zone,
-    relative_text,
-    utc_datetime,
-    with_instants_shown,
-)
 from hascheduler.cli.replica import Scheduler, replica
 from hascheduler.cli.schedules.options import TRIGGER, new_trigger
 from hascheduler.cli.schedules.show import trigger_text, warning_lines
@@ -146,8 +137,8 @@ def _fires(answer: Answer) -> RenderableType:
     rows = list(_rows(answer))
     if not rows:
         return Text("\nIt will not fire again.", style="yellow")
-    zone, reader = answer.get("timezone") or "UTC", reader_zone()
-    finest = finest_of([parse_instant(fire["nominal_at"]) for _, fire in rows])
+    zone, reader = answer.get("timezone") or "UTC", instants.reader_zone()
+    finest = instants.finest_of([parse_instant(fire["nominal_at"]) for _, fire in rows])
     compared = any(sign for sign, _ in rows)
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("", zone, reader.key, "jitter", "when"):
@@ -162,14 +153,14 @@ def _fires(answer: Answer) -> RenderableType:
         number += fires
         first = f"{sign}{number if fires else ''}" if compared else str(number if fires else "×")
         local = _local(fire, finest)
-        theirs = utc_datetime(nominal_ms).astimezone(reader)
-        read = f"{theirs.date()} {clock_text(theirs, finest=finest)}"
+        theirs = instants.utc_datetime(nominal_ms).astimezone(reader)
+        read = f"{theirs.date()} {instants.clock_text(theirs, finest=finest)}"
         jitter = f"+{format_duration(due_ms - nominal_ms)}"
         style = _CHANGE[sign] or ("dim" if fire["excluded"] else "")
-        grid.add_row(first, local, read, jitter, relative_text(fire["nominal_at"]), style=style)
+        grid.add_row(first, local, read, jitter, instants.relative_text(fire["nominal_at"]), style=style)
         note = fire.get("note") or ("is excluded" if fire["excluded"] else "")
         if note:
-            lines.append(Text.assemble((f"{local}  ", "dim"), (with_instants_shown(str(note)), "yellow")))
+            lines.append(Text.assemble((f"{local}  ", "dim"), (instants.with_instants_shown(str(note)), "yellow")))
         if fire.get("payload") is not None:
             text = json.dumps(fire["payload"], ensure_ascii=False)
             shown = text if len(text) <= _PAYLOAD_SHOWN_MAX else f"{text[:_PAYLOAD_SHOWN_MAX]}…"
@@ -192,8 +183,8 @@ def _rows(answer: Answer) -> Iterator[tuple[str, Answer]]:
 def _local(fire: Answer, finest: str) -> str:
     """Return ``Sun 28 Mar 2027 03:00 +02:00``."""
     local = datetime.fromisoformat(fire["local"])
-    day = day_text(local)
-    return f"{day:<15} {clock_text(local, finest=finest)} {offset_text(local)}"
+    day = instants.day_text(local)
+    return f"{day:<15} {instants.clock_text(local, finest=finest)} {instants.offset_text(local)}"
 
 
 def _clock_change(change: Answer, *, one_zone: bool) -> RenderableType:
@@ -203,12 +194,12 @@ def _clock_change(change: Answer, *, one_zone: bool) -> RenderableType:
         datetime.fromisoformat(f"2000-01-01T00:00:00{change[name]}").utcoffset() or timedelta()
         for name in ("offset_before", "offset_after")
     )
-    wall_before, wall_after = utc_datetime(at_ms) + before, utc_datetime(at_ms) + after
+    wall_before, wall_after = instants.utc_datetime(at_ms) + before, instants.utc_datetime(at_ms) + after
     way = "forward" if change["kind"] == "gap" else "back"
     head = Text.assemble(
-        (day_text(wall_before - timedelta(milliseconds=1)), "bold"),
+        (instants.day_text(wall_before - timedelta(milliseconds=1)), "bold"),
         f"  clocks go {way} ",
-        (f"{clock_text(wall_before)} → {clock_text(wall_after)}", "cyan"),
+        (f"{instants.clock_text(wall_before)} → {instants.clock_text(wall_after)}", "cyan"),
         (f"  ({change['offset_before']} → {change['offset_after']})", "dim"),
     )
     # An explanation begins with the zone and the clock change, which the heading already shows.
@@ -248,7 +239,7 @@ ZoneOption = Annotated[
 def zone_or_default(name: str | None) -> ZoneInfo:
     """Return the zone by its name; without a name, the one in which all instants are shown."""
     if name is None:
-        return reader_zone()
+        return instants.reader_zone()
     if name not in zone_names():
         raise InvalidInput(("--timezone",), f"{name[:64]!r} is unknown", "an IANA name such as Europe/Paris")
     return read_zone(name)
@@ -274,7 +265,7 @@ def calendar_days(
     rows: Sequence[ComingFires], now_ms: int, days: int, zone: ZoneInfo
 ) -> Iterator[tuple[datetime, list[dict[str, Any]]]]:
     """Yield each day with its schedules: frequent ones first, by count, then the others in order, by their times."""
-    today = utc_datetime(now_ms).astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    today = instants.utc_datetime(now_ms).astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
     spent = dict.fromkeys((row.name for row in rows), 0)
     for number in range(days):
         day, next_day = today + timedelta(days=number), today + timedelta(days=number + 1)
@@ -288,7 +279,7 @@ def calendar_days(
             if not count:
                 continue
             spent[row.name] += count
-            at = [clock_text(one) for one in _first(row, after_ms, count, zone)] if count <= _TIMES_MAX else []
+            at = [instants.clock_text(one) for one in _first(row, after_ms, count, zone)] if count <= _TIMES_MAX else []
             fires.append({"name": row.name, "count": count, "at": at})
         yield day, sorted(fires, key=lambda one: (one["at"][:1], one["name"]))
 
@@ -297,7 +288,7 @@ def _first(row: ComingFires, after_ms: int, count: int, zone: ZoneInfo) -> Itera
     assert row.trigger is not None, "it fires"
     for one in upcoming(row.name, row.trigger, after_ms):
         if not one.excluded:
-            yield utc_datetime(one.nominal_ms).astimezone(zone)
+            yield instants.utc_datetime(one.nominal_ms).astimezone(zone)
             count -= 1
         if not count:
             return
@@ -308,7 +299,7 @@ def _table(found: Sequence[tuple[datetime, list[dict[str, Any]]]]) -> Renderable
     for day, fires in found:
         lines = Text("\n").join(_line(fire) for fire in fires) if fires else Text("–", style="dim")
         weekend = day.weekday() >= 5
-        table.add_row(Text(day_text(day), style="bold cyan" if weekend else "bold"), lines)
+        table.add_row(Text(instants.day_text(day), style="bold cyan" if weekend else "bold"), lines)
     return table
 
 
@@ -340,7 +331,7 @@ def timeline(
     for row in rows:
         count = fires[row.name]
         at = next(_first(row, now_ms, 1, zone)) if count else None
-        shown = "–" if at is None else f"{day_text(at)} {clock_text(at)}"
+        shown = "–" if at is None else f"{instants.day_text(at)} {instants.clock_text(at)}"
         table.add_row(Text(row.name), row.note or shown, "" if row.note else f"{count:,}")
     picture = [table, _zone_line(zone)] if rows else [Text("There are no schedules.", style="dim")]
     return Shown({"hours": hours, "fires": fires}, picture)

@@ -5,15 +5,11 @@
 
 import asyncio
 import inspect
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import typer
 from rich.console import Console, Group, RenderableType
-from rich.status import Status
 from rich.text import Text
 
 from hascheduler.check.finding import CheckReport, Finding, instant_or_ms
@@ -44,8 +40,10 @@ def check(*, settings: Settings) -> Shown:
     """
     from hascheduler import assembly  # imports every driver, so only if the command runs
 
-    with _progress() as progress:
-        report = asyncio.run(assembly.audit(settings, progress))
+    with Console(stderr=True).status("looking …") as status:
+        report = asyncio.run(
+            assembly.audit(settings, lambda section, done: status.update(f"{section}: {done:,} checked"))
+        )
     if report is None:
         raise typer.Exit(1)
     return Shown(_document(report, settings.database), _picture(report, settings.database), int(bool(report.counts)))
@@ -61,16 +59,6 @@ with_parameters(
     inspect.signature(check).parameters.values(),
     "The old name of `hascheduler check`. Deprecated: it still works, with a warning on standard error.",
 )
-
-
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Show the progress on a terminal; standard output is for the result."""
-    if not sys.stderr.isatty():
-        yield lambda _section, _done: None
-        return
-    with Status("looking …", console=Console(stderr=True)) as status:
-        yield lambda section, done: status.update(f"{section}: {done:,} checked")
 
 
 def _picture(report: CheckReport, database: str) -> RenderableType:

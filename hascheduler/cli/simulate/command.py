@@ -6,7 +6,7 @@ table with a column for each policy. ``record`` makes such a recording: the lead
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -242,9 +241,6 @@ def _replayed(text: str) -> Shown:
     return Shown(answer, Text("\n".join(lines)), int(bool(rows)))
 
 
-_REFRESH_EVERY = 50
-
-
 @example("hascheduler record afternoon.jsonl --for 1m\nhascheduler simulate afternoon.jsonl")
 def record(
     file: Annotated[Path, argument("FILE", "File to write; it must not exist")],
@@ -257,24 +253,21 @@ def record(
     asked = environment.access(url, in_context)
     with replica(asked) as scheduler:
         leader = replace(asked, url=_leader(scheduler.cluster.status(), asked.url))
-    # On standard error, so that standard output holds only the command's result.
-    live = Live(Text("recording"), console=Console(stderr=True), auto_refresh=False, transient=True)
     steps, end = 0, "it was cut off"
-    with ExitStack() as stack:
-        lines = stack.enter_context(replica(leader, "broke off")).cluster.record(format_duration(span_ms))
+    with replica(leader, "broke off") as scheduler:
+        lines = scheduler.cluster.record(format_duration(span_ms))
         heading = next(lines)  # before the file, which a recording that is refused does not leave behind
-        out = stack.enter_context(_new(file))
-        stack.enter_context(live)
-        try:
-            for line in chain([heading], lines):
-                out.write(line + "\n")
-                read = json.loads(line)
-                end = read.get("end", end)
-                steps += "decisions" in read
-                if steps % _REFRESH_EVERY == 1:
-                    live.update(Text(f"{steps} steps"), refresh=True)
-        except KeyboardInterrupt:
-            end = "ended by Ctrl-C"
+        # On standard error, so that standard output holds only the command's result.
+        with _new(file) as out, Console(stderr=True).status("recording") as status:
+            try:
+                for line in chain([heading], lines):
+                    out.write(line + "\n")
+                    read = json.loads(line)
+                    end = read.get("end", end)
+                    steps += "decisions" in read
+                    status.update(f"{steps} steps")
+            except KeyboardInterrupt:
+                end = "ended by Ctrl-C"
     typer.echo(f"{steps} steps recorded in {file}: {end}")
 
 

@@ -47,15 +47,8 @@ from hascheduler.model.job import JobState, Move, is_before_last, last_job_id
 from hascheduler.model.values.instants import WallMs, to_datetime
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.ports import AttemptOutcome
+from hascheduler.testing.memory import state_updates
 from hascheduler.testing.memory.database import Document, MemoryDatabase, RetainingStore, stored_form
-from hascheduler.testing.memory.state_updates import (
-    back_to_pending,
-    cancelled,
-    dispatched,
-    may,
-    may_be_cancelled,
-    to_terminal,
-)
 
 
 class MemoryClaimStore(RetainingStore):
@@ -90,15 +83,17 @@ class MemoryClaimStore(RetainingStore):
             return Settlement.LOST
         attempt = job.get("attempt")
         match decision:
-            case Dispatch() if not is_late and may(Move.CLAIM, job) and attempt == decision.attempt - 1:
-                fields = dispatched(job, decision.attempt, decision.processor, at_ms)
-            case Requeue() if may(decision.move, job) and attempt == decision.attempt:
-                fields = back_to_pending(job, attempt_end(decision.reason), decision.reason, at_ms)
-            case Fail() if may(Move.FAIL, job) and attempt == decision.attempt:
+            case Dispatch() if not is_late and state_updates.may(Move.CLAIM, job) and attempt == decision.attempt - 1:
+                fields = state_updates.dispatched(job, decision.attempt, decision.processor, at_ms)
+            case Requeue() if state_updates.may(decision.move, job) and attempt == decision.attempt:
+                fields = state_updates.back_to_pending(job, attempt_end(decision.reason), decision.reason, at_ms)
+            case Fail() if state_updates.may(Move.FAIL, job) and attempt == decision.attempt:
                 end = AttemptOutcome(JobState.FAILED, error=decision.reason)
-                fields = to_terminal(job, end, attempt_end(decision.reason), at_ms, kept_ms=self._retention_ms)
-            case Cancel() if attempt == decision.attempt and may_be_cancelled(job):
-                fields = cancelled(job, at_ms, decision.reason, kept_ms=self._retention_ms)
+                fields = state_updates.to_terminal(
+                    job, end, attempt_end(decision.reason), at_ms, kept_ms=self._retention_ms
+                )
+            case Cancel() if attempt == decision.attempt and state_updates.may_be_cancelled(job):
+                fields = state_updates.cancelled(job, at_ms, decision.reason, kept_ms=self._retention_ms)
             case _:
                 return Settlement.DONE if is_carried_out(decision, job) else Settlement.LOST
         database.update(Collection.JOBS, job, fields)
@@ -237,7 +232,7 @@ def _cancel_incomplete(database: MemoryDatabase, lost: Fire, at_ms: WallMs, kept
         id = str(job["_id"])
         is_part = is_before_last(id) and last_job_id(id) == lost.job_id and _is_of(job, lost)
         if is_part and job.get(FIRED_ON) == fired_on(lost.basis):
-            database.update(Collection.JOBS, job, cancelled(job, at_ms, kept_ms=kept_ms))
+            database.update(Collection.JOBS, job, state_updates.cancelled(job, at_ms, kept_ms=kept_ms))
 
 
 def _is_of_another(database: MemoryDatabase, document: Document) -> bool:

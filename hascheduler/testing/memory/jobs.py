@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Collection as SomeOf
 from dataclasses import replace
 
+from hascheduler import ports
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import (
     IDEMPOTENCY_MS,
@@ -20,28 +21,6 @@ from hascheduler.model.job import TERMINAL, JobState, Move, NewJob, is_batch, is
 from hascheduler.model.values.error_patterns import ERROR_BEGINNING_MAX, error_regex
 from hascheduler.model.values.fields import is_integer
 from hascheduler.model.values.instants import LATEST_MS, WallMs, to_datetime
-from hascheduler.ports import (
-    DELETED_IN_MS,
-    CancelAnswer,
-    CancelledSome,
-    Dependent,
-    FailedJobs,
-    JobCounts,
-    JobPage,
-    JobSelection,
-    KeyedRetry,
-    KnownJob,
-    ListPosition,
-    ReprioritizeAnswer,
-    RetryAnswer,
-    RetryKey,
-    StoredDocument,
-    Submission,
-    SubmitAnswer,
-    dependent_of,
-    failed_job_of,
-    revived_states,
-)
 from hascheduler.ports.jobs import keyed_retry, stored_retry_key
 from hascheduler.testing.memory.database import (
     Document,
@@ -60,15 +39,15 @@ _SELECTED_BY = ("definition", "schedule", "tenant", "batch", "target")
 class MemoryJobStore(RetainingStore):
     """`hascheduler.ports.JobStore`; a job that is cancelled here is deleted ``retention_ms`` later."""
 
-    async def submit(self, job: NewJob) -> Submission:
+    async def submit(self, job: NewJob) -> ports.Submission:
         async with self._connection.exchange("jobs.submit") as database:
             return self._submitted(database, job)
 
-    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[ports.Submission]:
         async with self._connection.exchange("jobs.submit_many") as database:
             return [self._submitted(database, job) for job in jobs]
 
-    async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
+    async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[ports.Submission] | None:
         async with self._connection.exchange("jobs.submit_all") as database:
             for job in jobs:
                 stored_form(new_job_document(job))  # raises if one can't be stored, before any is
@@ -79,20 +58,22 @@ class MemoryJobStore(RetainingStore):
                 met is not None and job.idempotency_key is not None and met.get("request_hash") == job.request_hash
                 for met, job in zip(held, jobs, strict=True)
             )
-            return [Submission(SubmitAnswer.KNOWN, copied(met or {})) for met in held] if is_replay else None
+            return (
+                [ports.Submission(ports.SubmitAnswer.KNOWN, copied(met or {})) for met in held] if is_replay else None
+            )
 
-    async def get(self, job_id: str) -> StoredDocument | None:
+    async def get(self, job_id: str) -> ports.StoredDocument | None:
         async with self._connection.exchange("jobs.get") as database:
             return copied(database.find(Collection.JOBS, job_id))
 
-    async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
+    async def list(self, which: ports.JobSelection, after: ports.ListPosition | None, limit: int) -> ports.JobPage:
         async with self._connection.exchange("jobs.list") as database:
             found = (job for job in database.documents(Collection.JOBS) if _matches(which, job))
             jobs = sorted((job for job in found if is_after(after, _place(job))), key=_place, reverse=True)
             page = [copied({name: job[name] for name in job if name not in _NOT_LISTED}) for job in jobs[:limit]]
-            return JobPage(page, ListPosition(*_place(page[-1])) if len(jobs) > limit else None)
+            return ports.JobPage(page, ports.ListPosition(*_place(page[-1])) if len(jobs) > limit else None)
 
-    async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
+    async def known(self, ids: Sequence[str]) -> Sequence[ports.KnownJob]:
         async with self._connection.exchange("jobs.known") as database:
             found = (database.find(Collection.JOBS, id) for id in dict.fromkeys(ids))
             batches = {id for id in ids if is_batch(id)}
@@ -100,57 +81,57 @@ class MemoryJobStore(RetainingStore):
             rows = dict.fromkeys(replace(_known(job), id=str(job["batch"]), made_by=None) for job in members)
             return [*(_known(job) for job in found if job is not None), *rows]
 
-    async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
+    async def batch(self, batch: str, limit: int) -> Sequence[ports.KnownJob]:
         async with self._connection.exchange("jobs.batch") as database:
             jobs = database.page(Collection.JOBS, None, limit, which=lambda job: job.get("batch") == batch)
             return [_known(job) for job in jobs]
 
-    async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
+    async def count(self, which: ports.JobSelection, states: Sequence[JobState], limit: int) -> int:
         async with self._connection.exchange("jobs.count") as database:
             return len(_some(database, which, lambda job: job.get("state") in states, limit))
 
-    async def counts(self, which: JobSelection, limit: int) -> JobCounts:
+    async def counts(self, which: ports.JobSelection, limit: int) -> ports.JobCounts:
         async with self._connection.exchange("jobs.counts") as database:
             found = Counter(job.get("state") for job in database.documents(Collection.JOBS) if _matches(which, job))
             counted = {state: found[state.value] for state in which.states or JobState}
             at_least = frozenset(state for state, count in counted.items() if count > limit)
-            return JobCounts({state: min(count, limit) for state, count in counted.items()}, at_least)
+            return ports.JobCounts({state: min(count, limit) for state, count in counted.items()}, at_least)
 
-    async def failed(self, which: JobSelection, limit: int) -> FailedJobs:
+    async def failed(self, which: ports.JobSelection, limit: int) -> ports.FailedJobs:
         which = which.model_copy(update={"states": (JobState.FAILED,)})
         async with self._connection.exchange("jobs.failed") as database:
             jobs = [job for job in database.documents(Collection.JOBS) if _matches(which, job)]
             jobs.sort(key=_place, reverse=True)
-            shown = [failed_job_of(job, _error_beginning(job)) for job in jobs[:limit]]
-            return FailedJobs(shown, complete=len(jobs) <= limit)
+            shown = [ports.failed_job_of(job, _error_beginning(job)) for job in jobs[:limit]]
+            return ports.FailedJobs(shown, complete=len(jobs) <= limit)
 
-    async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
+    async def cancel(self, job_id: str, at_ms: WallMs) -> ports.CancelAnswer | None:
         async with self._connection.exchange("jobs.cancel") as database:
             job = database.find(Collection.JOBS, job_id)
             return None if job is None else self._cancelled(database, job, at_ms)
 
-    async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
+    async def reprioritize(self, job_id: str, priority: int) -> ports.ReprioritizeAnswer | None:
         async with self._connection.exchange("jobs.reprioritize") as database:
             job = database.find(Collection.JOBS, job_id)
             if job is None:
                 return None
             if job.get("state") != JobState.PENDING:
                 ended = job.get("state") in TERMINAL
-                return ReprioritizeAnswer.ALREADY_DONE if ended else ReprioritizeAnswer.ALREADY_RUNNING
+                return ports.ReprioritizeAnswer.ALREADY_DONE if ended else ports.ReprioritizeAnswer.ALREADY_RUNNING
             database.update(Collection.JOBS, job, {"priority": priority, "rev": job["rev"] + 1})
-            return ReprioritizeAnswer.OK
+            return ports.ReprioritizeAnswer.OK
 
-    async def retry(self, job_id: str, at_ms: WallMs, key: RetryKey | None = None) -> KeyedRetry | None:
+    async def retry(self, job_id: str, at_ms: WallMs, key: ports.RetryKey | None = None) -> ports.KeyedRetry | None:
         async with self._connection.exchange("jobs.retry") as database:
             job = database.find(Collection.JOBS, job_id)
             if job is None:
                 return None
             retry = keyed_retry(job, key, at_ms)
-            if retry == KeyedRetry(RetryAnswer.OK):
+            if retry == ports.KeyedRetry(ports.RetryAnswer.OK):
                 database.update(Collection.JOBS, job, revived(job, key=stored_retry_key(key, at_ms)))
             return retry
 
-    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
+    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> ports.StoredDocument | None:
         async with self._connection.exchange("jobs.of_key") as database:
             met = _of_key(database, tenant, key)
             is_held = met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS > at_ms
@@ -158,7 +139,7 @@ class MemoryJobStore(RetainingStore):
 
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
-    ) -> Sequence[Dependent]:
+    ) -> Sequence[ports.Dependent]:
         wanted, others = set(ids), set(known)
 
         def depends(job: Document) -> bool:
@@ -166,10 +147,10 @@ class MemoryJobStore(RetainingStore):
             return is_ours and job["_id"] not in others and not wanted.isdisjoint(job.get("depends_on") or ())
 
         async with self._connection.exchange("jobs.dependents") as database:
-            return [dependent_of(job) for job in database.page(Collection.JOBS, None, limit, which=depends)]
+            return [ports.dependent_of(job) for job in database.page(Collection.JOBS, None, limit, which=depends)]
 
     async def retry_dependent(
-        self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
+        self, job: ports.Dependent, waits_for: Sequence[str], at_ms: WallMs, key: ports.RetryKey | None = None
     ) -> bool:
         async with self._connection.exchange("jobs.retry_dependent") as database:
             stored = database.find(Collection.JOBS, job.id)
@@ -187,7 +168,7 @@ class MemoryJobStore(RetainingStore):
         ids: SomeOf[str] | None = None,
         *,
         not_of: SomeOf[str] = (),
-    ) -> Sequence[StoredDocument]:
+    ) -> Sequence[ports.StoredDocument]:
         def is_wanted(job: Document) -> bool:
             by_definition = job.get("definition") in definitions and not is_dependency_error(job.get("error"))
             name = job.get("on_failure")
@@ -211,13 +192,15 @@ class MemoryJobStore(RetainingStore):
             if job is not None and job.get("state") == JobState.FAILED and job.get("attempt") == attempt:
                 database.update(Collection.JOBS, job, {"on_failure_job": report})
 
-    async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
+    async def cancel_some(self, which: ports.JobSelection, at_ms: WallMs, limit: int) -> ports.CancelledSome:
         async with self._connection.exchange("jobs.cancel_some") as database:
             found = _some(database, which, may_be_cancelled, limit)
             answers = [self._cancelled(database, job, at_ms) for job in found]
-            return CancelledSome(answers.count(CancelAnswer.CANCELLED), answers.count(CancelAnswer.ALREADY_RUNNING))
+            return ports.CancelledSome(
+                answers.count(ports.CancelAnswer.CANCELLED), answers.count(ports.CancelAnswer.ALREADY_RUNNING)
+            )
 
-    async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
+    async def reprioritize_some(self, which: ports.JobSelection, priority: int, limit: int) -> int:
         def differs(job: Document) -> bool:
             return job.get("state") == JobState.PENDING and job.get("priority") != priority
 
@@ -227,8 +210,8 @@ class MemoryJobStore(RetainingStore):
                 database.update(Collection.JOBS, job, {"priority": priority, "rev": job["rev"] + 1})
             return len(found)
 
-    async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
-        states = revived_states(which)
+    async def retry_some(self, which: ports.JobSelection, at_ms: WallMs, limit: int) -> int:
+        states = ports.revived_states(which)
 
         def has_ended(job: Document) -> bool:
             return job.get("state") in states and (job.get("finished_at_ms") or 0) <= at_ms
@@ -239,20 +222,20 @@ class MemoryJobStore(RetainingStore):
                 database.update(Collection.JOBS, job, revived(job))
             return len(found)
 
-    async def schedules_of(self, which: JobSelection) -> frozenset[str]:
+    async def schedules_of(self, which: ports.JobSelection) -> frozenset[str]:
         async with self._connection.exchange("jobs.schedules_of") as database:
             found = (job.get("schedule") for job in database.documents(Collection.JOBS) if _matches(which, job))
             return frozenset(name for name in found if isinstance(name, str))
 
-    async def delete_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
+    async def delete_some(self, which: ports.JobSelection, at_ms: WallMs, limit: int) -> int:
         async with self._connection.exchange("jobs.delete_some") as database:
             found = _some(database, which.to_delete(at_ms), lambda job: job.get("state") in TERMINAL, limit)
             for job in found:
-                expire_at = to_datetime(at_ms + DELETED_IN_MS)
+                expire_at = to_datetime(at_ms + ports.DELETED_IN_MS)
                 database.update(Collection.JOBS, job, {"expire_at": expire_at, "deleted_at_ms": at_ms})
             return len(found)
 
-    def _submitted(self, database: MemoryDatabase, job: NewJob) -> Submission:
+    def _submitted(self, database: MemoryDatabase, job: NewJob) -> ports.Submission:
         met = None if job.idempotency_key is None else _of_key(database, job.tenant, job.idempotency_key)
         if met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS <= job.submitted_at_ms:
             database.update(Collection.JOBS, met, {"idempotency_key": None, "request_hash": None})
@@ -260,27 +243,27 @@ class MemoryJobStore(RetainingStore):
         met = met or database.find(Collection.JOBS, job.id)
         if met is not None:
             is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
-            return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, copied(met))
+            return ports.Submission(ports.SubmitAnswer.OTHER if is_other else ports.SubmitAnswer.KNOWN, copied(met))
         stored_form(new_job_document(job))  # raises if it can't be stored, before it takes a key
         holder = None if job.unique is None else _of_unique_key(database, job.unique.digest)
         if holder is not None:
             fate = fate_of(holder, job)
             if fate is HolderFate.KEEPS:
-                return Submission(SubmitAnswer.DUPLICATE, copied(holder))
+                return ports.Submission(ports.SubmitAnswer.DUPLICATE, copied(holder))
             holder = database.update(Collection.JOBS, holder, {"unique_key": None})
             if fate is HolderFate.REPLACED:
                 job = replacing(job, holder)
                 self._cancelled(database, holder, job.submitted_at_ms, replaced_error(job.id))
         database.insert(Collection.JOBS, new_job_document(job))
-        return Submission(SubmitAnswer.NEW, copied(database.find(Collection.JOBS, job.id) or {}))
+        return ports.Submission(ports.SubmitAnswer.NEW, copied(database.find(Collection.JOBS, job.id) or {}))
 
     def _cancelled(
         self, database: MemoryDatabase, job: Document, at_ms: WallMs, error: str | None = None
-    ) -> CancelAnswer:
+    ) -> ports.CancelAnswer:
         database.update(Collection.JOBS, job, cancelled(job, at_ms, error, kept_ms=self._retention_ms))
         if may(Move.CANCEL, job):
-            return CancelAnswer.CANCELLED
-        return CancelAnswer.ALREADY_RUNNING if may(Move.STOP, job) else CancelAnswer.ALREADY_DONE
+            return ports.CancelAnswer.CANCELLED
+        return ports.CancelAnswer.ALREADY_RUNNING if may(Move.STOP, job) else ports.CancelAnswer.ALREADY_DONE
 
 
 def _held(database: MemoryDatabase, job: NewJob) -> Document | None:
@@ -301,12 +284,12 @@ def _of_key(database: MemoryDatabase, tenant: str, key: str) -> Document | None:
     )
 
 
-def _known(job: Document) -> KnownJob:
-    return KnownJob(str(job["_id"]), str(job.get("tenant")), decode_job_state(job), maker_of(job))
+def _known(job: Document) -> ports.KnownJob:
+    return ports.KnownJob(str(job["_id"]), str(job.get("tenant")), decode_job_state(job), maker_of(job))
 
 
 def _some(
-    database: MemoryDatabase, which: JobSelection, among: Callable[[Document], bool], limit: int
+    database: MemoryDatabase, which: ports.JobSelection, among: Callable[[Document], bool], limit: int
 ) -> list[Document]:
     return database.page(Collection.JOBS, None, limit, which=lambda job: _matches(which, job) and among(job))
 
@@ -331,7 +314,7 @@ def _is_between(at_ms: object, least_ms: int | None, before_ms: int | None) -> b
     return is_integer(at_ms) and (least_ms or 0) <= at_ms < (LATEST_MS if before_ms is None else before_ms)
 
 
-def _matches(which: JobSelection, job: Document) -> bool:
+def _matches(which: ports.JobSelection, job: Document) -> bool:
     at_ms, id = _place(job)
     maker = None if which.made_by is None else maker_of(job)
     labels = job.get("labels") or {}

@@ -5,13 +5,7 @@ from collections.abc import Iterator, Sequence
 from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
 from hascheduler.dispatch.decisions import EXTRA_FIELDS, decode_decisions, encode_decisions, encode_extras
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.leadership import (
-    decode_journal_head,
-    encode_journal_head,
-    encode_lease,
-    journal_id,
-    readable_lease,
-)
+from hascheduler.model.documents import leadership
 from hascheduler.model.leadership import JournalHead, LeaseRecord
 from hascheduler.model.values.instants import WallMs
 from hascheduler.ports import FAILOVERS_MAX, JournalEntry
@@ -29,14 +23,14 @@ class MemoryLeaseStore(MemoryStore):
     async def get(self, name: str) -> LeaseRecord | None:
         async with self._connection.exchange("leases.get") as database:
             document = database.find(Collection.LEASES, name)
-            return None if document is None else readable_lease(document["_id"], document)
+            return None if document is None else leadership.readable_lease(document["_id"], document)
 
     async def create(self, record: LeaseRecord) -> bool:
         async with self._connection.exchange("leases.create") as database:
             there = database.find(Collection.LEASES, record.name)
-            if there is None or readable_lease(there["_id"], there) is not None:
-                return database.insert(Collection.LEASES, encode_lease(record))
-            database.replace(Collection.LEASES, encode_lease(record))
+            if there is None or leadership.readable_lease(there["_id"], there) is not None:
+                return database.insert(Collection.LEASES, leadership.encode_lease(record))
+            database.replace(Collection.LEASES, leadership.encode_lease(record))
             return True
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
@@ -45,7 +39,7 @@ class MemoryLeaseStore(MemoryStore):
             version = (expected.holder, expected.term, expected.renewals)
             if stored is None or (stored.get("holder"), stored.get("term"), stored.get("renewals")) != version:
                 return False
-            database.replace(Collection.LEASES, encode_lease(proposed))
+            database.replace(Collection.LEASES, leadership.encode_lease(proposed))
             return True
 
 
@@ -55,14 +49,14 @@ class MemoryJournal(MemoryStore):
     async def tail(self, name: str) -> JournalHead | None:
         async with self._connection.exchange("journal.tail") as database:
             newest = max(_documents_of(database, name), key=_seq, default=None)
-            return None if newest is None else decode_journal_head(newest["_id"], newest)
+            return None if newest is None else leadership.decode_journal_head(newest["_id"], newest)
 
     async def insert(self, entry: JournalEntry) -> bool:
         async with self._connection.exchange("journal.insert") as database:
             return database.insert(
                 Collection.JOURNAL,
                 {
-                    **encode_journal_head(entry.head),
+                    **leadership.encode_journal_head(entry.head),
                     "at_ms": entry.at_ms,
                     "decisions": encode_decisions(entry.decisions),
                     **encode_extras(entry.decisions),
@@ -71,7 +65,7 @@ class MemoryJournal(MemoryStore):
 
     async def get(self, name: str, seq: int) -> JournalEntry | None:
         async with self._connection.exchange("journal.get") as database:
-            document = database.find(Collection.JOURNAL, journal_id(name, seq))
+            document = database.find(Collection.JOURNAL, leadership.journal_id(name, seq))
             return None if document is None else _journal_entry(document)
 
     async def read(self, name: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
@@ -90,7 +84,8 @@ class MemoryJournal(MemoryStore):
 
 
 def _documents_of(database: MemoryDatabase, name: str) -> Iterator[Document]:
-    return (each for each in database.documents(Collection.JOURNAL) if each["_id"] == journal_id(name, _seq(each)))
+    entries = database.documents(Collection.JOURNAL)
+    return (each for each in entries if each["_id"] == leadership.journal_id(name, _seq(each)))
 
 
 def _seq(document: Document) -> int:
@@ -98,7 +93,7 @@ def _seq(document: Document) -> int:
 
 
 def _journal_entry(document: Document) -> JournalEntry:
-    head = decode_journal_head(document["_id"], document)
+    head = leadership.decode_journal_head(document["_id"], document)
     decisions = decode_decisions(document["decisions"], *map(document.get, EXTRA_FIELDS))
     return JournalEntry(head, WallMs(document["at_ms"]), decisions)
 

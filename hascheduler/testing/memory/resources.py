@@ -1,7 +1,7 @@
 """Definitions, lanes, tenants and schedules as the API writes them, and the verdicts on schedules' nominal times."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Collection as SomeOf
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -14,6 +14,7 @@ from hascheduler.model.values.fields import integer
 from hascheduler.model.values.instants import WallMs
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import DecidedVerdict, ListPosition, StoredDocument, VerdictPage, VerdictRecord, VerdictSelection
+from hascheduler.schema.noun import Part, document_of
 from hascheduler.testing.memory.database import (
     Document,
     MemoryConnection,
@@ -24,7 +25,7 @@ from hascheduler.testing.memory.database import (
     stored_form,
 )
 
-Resource = TypeVar("Resource")
+Resource = TypeVar("Resource", bound=Part)
 
 
 class _NamedStore(MemoryStore):
@@ -45,23 +46,20 @@ class _NamedStore(MemoryStore):
 
 
 class MemoryResourceStore(_NamedStore, Generic[Resource]):
-    """`hascheduler.ports.ResourceStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
+    """`hascheduler.ports.ResourceStore`."""
 
-    def __init__(
-        self, connection: MemoryConnection, collection: Collection, encode: Callable[[Resource], dict[str, Any]]
-    ) -> None:
+    def __init__(self, connection: MemoryConnection, collection: Collection) -> None:
         super().__init__(connection)
         self._collection = collection
-        self._encode = encode
 
     async def create(self, resource: Resource) -> StoredDocument | None:
         async with self._connection.exchange(f"{self._collection}.create") as database:
-            document = self._encode(resource) | {"rev": 1}
+            document = document_of(resource) | {"rev": 1}
             return document if database.insert(self._collection, document) else None
 
     async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
         async with self._connection.exchange(f"{self._collection}.replace") as database:
-            fields = self._encode(resource) | {"rev": rev + 1}
+            fields = document_of(resource) | {"rev": rev + 1}
             stored = database.find(self._collection, fields["_id"])
             if stored is None or stored["rev"] != rev:
                 return None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from hascheduler import ports
 from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
@@ -11,14 +12,6 @@ from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.job import TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.values.instants import WallMs
-from hascheduler.ports import (
-    AttemptOutcome,
-    FinishAnswer,
-    HandlerProgress,
-    StartedJob,
-    StopRequests,
-    rules_of,
-)
 from hascheduler.testing.memory.database import Document, MemoryDatabase, RetainingStore, copied
 from hascheduler.testing.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
 
@@ -54,7 +47,7 @@ class MemoryWorkStore(RetainingStore):
 
     # Its attempts
 
-    async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
+    async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> ports.StartedJob | None:
         async with self._connection.exchange("work.start") as database:
             job = database.find(Collection.JOBS, job_id)
             if job is None or not is_held(job, attempt, processor_id):
@@ -64,11 +57,13 @@ class MemoryWorkStore(RetainingStore):
             elif job.get("state") != JobState.RUNNING:
                 return None
             definition = database.find(Collection.DEFINITIONS, job["definition"])
-            return StartedJob.of(job, copied(job.get("payload")), rules_of(job["definition"], definition), at_ms)
+            return ports.StartedJob.of(
+                job, copied(job.get("payload")), ports.rules_of(job["definition"], definition), at_ms
+            )
 
     async def finish(
-        self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
-    ) -> FinishAnswer:
+        self, job_id: str, attempt: int, processor_id: str, outcome: ports.AttemptOutcome, at_ms: WallMs
+    ) -> ports.FinishAnswer:
         state = outcome.state
         move = Move.STOP if state is JobState.CANCELLED else Move.FINISH
         if state not in TRANSITIONS[move].targets:
@@ -76,7 +71,7 @@ class MemoryWorkStore(RetainingStore):
         async with self._connection.exchange("work.finish") as database:
             job = database.find(Collection.JOBS, job_id)
             if job is None:
-                return FinishAnswer.LATE
+                return ports.FinishAnswer.LATE
             if outcome.retry_at_ms is not None and state is JobState.FAILED:
                 is_wanted = job.get("cancel_requested_at_ms") is None
                 if is_held(job, attempt, processor_id) and may(Move.RETRY, job) and is_wanted:
@@ -89,19 +84,19 @@ class MemoryWorkStore(RetainingStore):
                         traceback=outcome.traceback,
                     )
                     database.update(Collection.JOBS, job, back)
-                    return FinishAnswer.DONE
+                    return ports.FinishAnswer.DONE
                 # A job whose cancellation was requested is not retried.
-                move, outcome = Move.STOP, AttemptOutcome(JobState.CANCELLED, error=outcome.error)
+                move, outcome = Move.STOP, ports.AttemptOutcome(JobState.CANCELLED, error=outcome.error)
             if is_held(job, attempt, processor_id) and may(move, job):
                 fields = to_terminal(job, outcome, outcome.attempt_end, at_ms, kept_ms=self._retention_ms)
                 database.update(Collection.JOBS, job, fields)
-                return FinishAnswer.DONE
+                return ports.FinishAnswer.DONE
             ends = {outcome.attempt_end, *TRANSITIONS[Move.FINISH].targets, *TRANSITIONS[Move.STOP].targets}
             if any(has_attempt_record(job, number=attempt, processor=processor_id, outcome=str(end)) for end in ends):
-                return FinishAnswer.DONE
+                return ports.FinishAnswer.DONE
             late = {"state": state, "result": outcome.result, "error": outcome.error, "at_ms": at_ms}
             _keep_late_result(database, job, {"attempt": attempt, "processor": processor_id, **late})
-            return FinishAnswer.LATE
+            return ports.FinishAnswer.LATE
 
     async def give_back(
         self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs, *, lost: bool = False
@@ -116,7 +111,7 @@ class MemoryWorkStore(RetainingStore):
                 return True
             return has_attempt_record(job, number=attempt, processor=processor_id, outcome=end)
 
-    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], ports.HandlerProgress]) -> None:
         async with self._connection.exchange("work.report") as database:
             for (job_id, attempt), progress in reports.items():
                 job = database.find(Collection.JOBS, job_id)
@@ -133,10 +128,10 @@ class MemoryWorkStore(RetainingStore):
                     mark = {"overdue_attempt": attempt, "overdue_since_ms": at_ms, "rev": job["rev"] + 1}
                     database.update(Collection.JOBS, job, mark)
 
-    async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
+    async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> ports.StopRequests:
         async with self._connection.exchange("work.stop_requests") as database:
             jobs = {id: job for id, _ in running if (job := database.find(Collection.JOBS, id)) is not None}
-            return StopRequests.of(running, jobs, processor_id)
+            return ports.StopRequests.of(running, jobs, processor_id)
 
 
 def _update(database: MemoryDatabase, processor_id: str, account: Callable[[Document], Mapping[str, Any]]) -> bool:

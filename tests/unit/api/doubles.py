@@ -39,7 +39,7 @@ from hascheduler.ports import Cluster, Gauges, LeaderLag, Recording, StoredDocum
 from hascheduler.schema.calendar import Calendar
 from hascheduler.schema.definition import Definition
 from hascheduler.schema.lane import Lane
-from hascheduler.schema.noun import document_of, read_document
+from hascheduler.schema.noun import Part, read_document
 from hascheduler.schema.pause import EVERYTHING, StandingPause, drains
 from hascheduler.schema.replica import LastCheck
 from hascheduler.schema.schedule import ScheduleRef
@@ -63,6 +63,7 @@ MAX_PENDING = 1_000_000
 MAX_DEPENDENCIES = 1_000_000
 
 Resource = TypeVar("Resource")
+Noun = TypeVar("Noun", bound=Part)
 Overtaker = Callable[[], Awaitable[object]]
 
 
@@ -96,16 +97,14 @@ class OvertakenScheduleStore(MemoryScheduleStore):
         return await super().delete(name, rev)
 
 
-class OvertakenResourceStore(MemoryResourceStore[Resource]):
+class OvertakenResourceStore(MemoryResourceStore[Noun]):
     """Before each write that demands a revision, the next one of ``overtakers`` gets through."""
 
-    def __init__(
-        self, connection: MemoryConnection, collection: Collection, encode: Callable[[Resource], dict[str, Any]]
-    ) -> None:
-        super().__init__(connection, collection, encode)
+    def __init__(self, connection: MemoryConnection, collection: Collection) -> None:
+        super().__init__(connection, collection)
         self.overtakers: list[Overtaker] = []
 
-    async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
+    async def replace(self, resource: Noun, rev: int) -> StoredDocument | None:
         await _overtaken(self.overtakers)
         return await super().replace(resource, rev)
 
@@ -284,11 +283,11 @@ class World:
         self.database = MemoryDatabase()
         self.connection = MemoryConnection(self.database)
         self.schedules = OvertakenScheduleStore(self.connection)
-        self.definitions = OvertakenResourceStore(self.connection, Collection.DEFINITIONS, document_of)
-        self.lanes = OvertakenResourceStore(self.connection, Collection.LANES, document_of)
-        self.calendars = OvertakenResourceStore(self.connection, Collection.CALENDARS, document_of)
-        self.tenants = OvertakenResourceStore(self.connection, Collection.TENANTS, document_of)
-        self.pauses = OvertakenResourceStore(self.connection, Collection.PAUSES, document_of)
+        self.definitions = OvertakenResourceStore[Definition](self.connection, Collection.DEFINITIONS)
+        self.lanes = OvertakenResourceStore[Lane](self.connection, Collection.LANES)
+        self.calendars = OvertakenResourceStore[Calendar](self.connection, Collection.CALENDARS)
+        self.tenants = OvertakenResourceStore[Tenant](self.connection, Collection.TENANTS)
+        self.pauses = OvertakenResourceStore[StandingPause](self.connection, Collection.PAUSES)
         self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
         self.verdicts = MemoryVerdictStore(self.connection)
         self.tokens = MemoryTokenStore(self.connection)
