@@ -145,7 +145,6 @@ class UncheckedRuleResponse(Answer):
 
 class HealthLinkResponse(Answer):
     view: str
-    name: str | None
     query: Mapping[str, str]
 
 

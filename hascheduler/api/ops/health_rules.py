@@ -38,10 +38,8 @@ class HealthLinkResponse(Part):
 
     view: str = Field(examples=["schedules"])
     """The view"""
-    name: str | None = Field(default=None, examples=[None])
-    """The name of the one thing that it shows; null if it is a list"""
     query: dict[str, str] = Field(default={}, examples=[{"failing": "true"}])
-    """The filter of the list"""
+    """The filter of its list"""
 
 
 class HealthProblemResponse(Part):

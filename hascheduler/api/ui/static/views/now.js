@@ -19,7 +19,7 @@ const CAUSES = {
   deleted: "the lease was deleted",
 };
 /** What the view of a link is called on a button. @type {Record<string, string>} */
-const SEE = { jobs: "See the jobs", job: "See the job", schedules: "See the schedules", schedule: "See the schedule", lanes: "See lanes and tenants", verdicts: "See the verdicts", timeline: "See the timeline" };
+const SEE = { jobs: "See the jobs", schedules: "See the schedules", lanes: "See lanes and tenants" };
 /** Of a replica of an earlier release. @type {Wire.HealthResponse} */
 const UNKNOWN = {
   state: "unknown", title: "Nobody says whether all is well", text: "The replica that answers is of an earlier release.", checked: [], unchecked: [], problems: [],
@@ -79,7 +79,7 @@ function Problems({ of: { problems, unchecked } }) {
       <b><${State} state=${severity} /></b>
       <div><p>${plain(text, 400)}</p>${(evidence || since) && html`<p class="q">${plain([evidence, since && `since ${shortTime(since)}`].filter(Boolean).join(" · "), 400)}</p>`}
         ${shown === rule && runbook && (runbooks.data ? html`<pre tabindex="0">${runbooks.data[runbook]}</pre>` : html`<${Failure} error=${runbooks.error} />`)}</div>
-      <div class="acts">${link && link.view !== "now" && html`<a class="btn" href=${to(link.view, { ...(link.name ? { [link.view === "job" ? "id" : "name"]: link.name } : {}), ...link.query })}>${SEE[link.view] || "See it"}</a>`}
+      <div class="acts">${link && link.view !== "now" && html`<a class="btn" href=${to(link.view, link.query)}>${SEE[link.view] || "See it"}</a>`}
         ${runbook && html`<button type="button" aria-expanded=${shown === rule} onClick=${() => show(shown === rule ? "" : rule)}>What to do</button>`}</div></li>`)}
     ${unchecked.map(({ rule, reason }) => html`<li class="ticket"><b><${State} state="unknown" word="Not checked" /></b><div><p>${plain(rule, 120)}: ${plain(reason, 300)}</p></div></li>`)}
   </ol></section>`;
