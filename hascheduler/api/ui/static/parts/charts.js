@@ -4,11 +4,11 @@ import { HOUR_MS, counted, number } from "../format.js";
 
 const HEIGHT = 40;
 
-/** The sums of each minute, from the newest back. @param {number[]} values @param {number} everyMs */
+/** The sums of each minute, from the newest back; the oldest may be of less. @param {number[]} values @param {number} everyMs */
 export function perMinute(values, everyMs) {
   const size = Math.max(1, Math.round(60_000 / everyMs));
   const sums = [];
-  for (let end = values.length; end >= size; end -= size) sums.unshift(values.slice(end - size, end).reduce((sum, value) => sum + value, 0));
+  for (let end = values.length; end > 0; end -= size) sums.unshift(values.slice(Math.max(0, end - size), end).reduce((sum, value) => sum + value, 0));
   return sums;
 }
 
