@@ -50,7 +50,7 @@ function ClockChanges({ preview, zone, columns }) {
   }
   return changes.map((change) => {
     const [title, ...effects] = change.explanation.split("; ");
-    return html`<tr class="note" key=${change.at}><td colspan=${columns}><span class="s tri warn b wrap">${plain(title, 200)}.</span>
+    return html`<tr class="clock" key=${change.at}><td colspan=${columns}><span class="s tri warn b wrap">${plain(title, 200)}.</span>
       <br />${plain(effects.join("; "), 400)}.</td></tr>`;
   });
 }
