@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import orjson
 import structlog
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
 from hascheduler.errors import CallerError, InvalidInput, WorldError
 from hascheduler.lifecycle import leave_if_cancelled
@@ -222,7 +223,7 @@ def _cut(text: str, bytes_max: int = ERROR_BYTES_MAX) -> str:
 log = structlog.get_logger(__name__)
 
 _T = TypeVar("_T")
-_PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6, 2.0)
+_FIRST_PAUSE_S = 0.1
 
 
 async def until_answered(
@@ -232,14 +233,31 @@ async def until_answered(
 
     Then raise the last `WorldError`. If ``retry_while`` stays True, the cancellation by the drain ends it.
     """
-    tries = 0
-    while True:
-        tries += 1
+
+    def log_unanswered(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        log.warning("write_unknown", doing=doing, tries=state.attempt_number + 1, error=str(error))
+
+    async def asked() -> _T:
+        # A coroutine function, by which tenacity knows what to await; ``ask`` may be a lambda.
         try:
             return await ask()
-        except WorldError as error:
-            if not retry_while():
-                raise
-            log.warning("write_unknown", doing=doing, tries=tries, error=str(error))
+        finally:
+            leave_if_cancelled()
+
+    try:
+        # Nearly always enough, and without the cost of a retry loop.
+        return await ask()
+    except WorldError as error:
+        if not retry_while():
+            raise
+        log.warning("write_unknown", doing=doing, tries=1, error=str(error))
         leave_if_cancelled()
-        await asyncio.sleep(uniform(0, _PAUSES_S[min(tries, len(_PAUSES_S)) - 1]))  # noqa: S311  # jitter, no secret
+    await asyncio.sleep(uniform(0, _FIRST_PAUSE_S))  # noqa: S311  # jitter, no secret
+    return await AsyncRetrying(
+        retry=retry_if_exception_type(WorldError),
+        wait=wait_random_exponential(multiplier=0.1, max=2),
+        stop=lambda state: not retry_while(),
+        before_sleep=log_unanswered,
+        reraise=True,
+    )(asked)

@@ -28,7 +28,7 @@ raise SystemExit(str(found) if any(found) else 0)
             {"obligations": 80, "effects": 80, "terms": 10, "times caps passed on": 2, "changes of the layout": 10},
         ),
         (
-            "following", 4, in_tier(check=1, test=2, long=16),
+            "following", 3, in_tier(check=1, test=2, long=16),
             {"obligations": 80, "effects": 80, "terms": 8, "times a shard was begun with": 5, "times left": 0.5},
         ),
     ],
