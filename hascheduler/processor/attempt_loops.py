@@ -5,7 +5,7 @@ messages may be lost.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
@@ -19,14 +19,16 @@ log = structlog.get_logger(__name__)
 Exchange = Callable[[WorkStore, str, HeldAttempts], Awaitable[None]]
 
 
-async def repeat(exchange: Exchange, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts) -> None:
-    """Make an exchange with the database each interval; the next one makes up for one that fails."""
+async def repeat(
+    exchange: Exchange, failed: str, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts
+) -> None:
+    """Make an exchange with the database each interval; one that fails is logged, and the next one makes up for it."""
     while True:
         await asyncio.sleep(config.heartbeat_interval_ms / 1000)
         try:
             await exchange(work, config.id, attempts)
         except WorldError as error:
-            log.debug(f"{exchange.__name__}_failed", error=str(error))
+            log.debug(failed, error=str(error))
         leave_if_cancelled()
 
 
@@ -58,3 +60,11 @@ async def stop_request_lookup(work: WorkStore, processor: str, attempts: HeldAtt
         attempts.stop(key, StopReason.CANCELLED)
     for key in requests.revoked:
         attempts.stop(key, StopReason.REVOKED)
+
+
+EXCHANGES: Mapping[str, Exchange] = {
+    "stop_request_lookup_failed": stop_request_lookup,
+    "progress_report_failed": progress_report,
+    "overdue_report_failed": overdue_report,
+}
+"""The exchanges of a processor, by the event that is logged if one fails."""

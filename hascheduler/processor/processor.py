@@ -7,7 +7,7 @@ import structlog
 
 from hascheduler.errors import WorldError
 from hascheduler.ports import Clock, Deliveries, WorkStore
-from hascheduler.processor.attempt_loops import overdue_report, progress_report, repeat, stop_request_lookup
+from hascheduler.processor.attempt_loops import EXCHANGES, repeat
 from hascheduler.processor.attempts import Acknowledgements, HeldAttempts, ProcessSlots, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.handler_loop import HandlerLoop
@@ -98,8 +98,8 @@ class Processor:
                 loops.create_task(self.heartbeat.run(), name="heartbeat"),
                 loops.create_task(self._fence.watch(), name="fence"),
                 *(
-                    loops.create_task(repeat(each, self._work, self._config, self.attempts), name=each.__name__)
-                    for each in (stop_request_lookup, progress_report, overdue_report)
+                    loops.create_task(repeat(each, failed, self._work, self._config, self.attempts), name=each.__name__)
+                    for failed, each in EXCHANGES.items()
                 ),
                 loops.create_task(self._intake.run(self.heartbeat.deliveries_turned), name="intake"),
             ]

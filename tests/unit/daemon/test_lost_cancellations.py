@@ -121,7 +121,8 @@ async def stop_poller(driver: Driver) -> None:
     attempt = await attempts.hold(("a", 1))
     assert attempt is not None
     attempt.phase = Phase.RUNNING
-    await repeat(stop_request_lookup, port(driver, StopRequests(frozenset(), frozenset())), CONFIG, attempts)
+    work = port(driver, StopRequests(frozenset(), frozenset()))
+    await repeat(stop_request_lookup, "stop_request_lookup_failed", work, CONFIG, attempts)
 
 
 async def finish(driver: Driver) -> None:
