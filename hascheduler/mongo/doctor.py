@@ -183,8 +183,11 @@ async def _clocks(hello: Mapping[str, Any], uri: str, tls: Mapping[str, Any]) ->
         return _Found(_UNKNOWN, "mongos does not name the members")
     options = tls_options_of(uri, tls)
     off_ms = await asyncio.gather(*(_clock_off_ms(host, options) for host in hosts))
-    shown = ("does not answer" if each is None else f"{each:+,} ms" for each in off_ms)
-    text = f"ahead of this machine's: {', '.join(map(' '.join, zip(hosts, shown, strict=True)))}"
+    shown = [
+        f"{host} does not answer" if each is None else f"{host} {each:+,} ms"
+        for host, each in zip(hosts, off_ms, strict=True)
+    ]
+    text = f"ahead of this machine's: {', '.join(shown)}"
     if None in off_ms:
         return _Found(_UNKNOWN, text, "run it where all members can be reached")
     if any(each is not None and abs(each) > _CLOCK_OFF_MAX_MS for each in off_ms):
